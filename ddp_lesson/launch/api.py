@@ -15,6 +15,7 @@ from .client import Agent, AgentError, pool
 from .errors import LaunchError
 from .options import Options, parse, rank_count, seconds
 from .run import Run
+from .tree import MARK
 
 STOP_S = 8.0
 LOOK_S = 0.05
@@ -116,7 +117,7 @@ def launch(
     try:
         info["t0_ns"] = time.monotonic_ns()
         _save(folder, info)
-        agent.order(_order(options, way, folder, source, info["t0_ns"]))
+        agent.order(_order(agent, options, way, folder, source, info["t0_ns"]))
         interrupted = _follow(agent, run, watch)
         finished = True
     except AgentError:
@@ -163,8 +164,11 @@ def _agent(way: plan.Plan, info: dict[str, Any]) -> Agent:
     return agent
 
 
-def _order(options: Options, way: plan.Plan, folder: Path, source: str, t0_ns: int) -> dict[str, Any]:
-    env = {**way.env, "DDP_LESSON_RUN_DIR": str(folder), "DDP_LESSON_T0_NS": str(t0_ns)}
+def _order(
+    agent: Agent, options: Options, way: plan.Plan, folder: Path, source: str, t0_ns: int
+) -> dict[str, Any]:
+    ours = {MARK: agent.mark, "DDP_LESSON_RUN_DIR": str(folder), "DDP_LESSON_T0_NS": str(t0_ns)}
+    env = {**way.env, **ours}
     return {
         "do": "run",
         "argv": ["--log-dir", str(folder / "logs"), *way.argv, way.script, *options.args],

@@ -72,11 +72,13 @@ def _reset_files(stdout: str, stderr: str) -> None:
             os.close(opened)
     # As `python -u` makes them: no buffer between print and the file.
     encoding, errors = sys.stdout.encoding, sys.stdout.errors
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding, sys.stdin.errors)
-    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding, errors, write_through=True)
-    sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), encoding, "backslashreplace", write_through=True)
-    for stream, name in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w")):
-        stream.mode = name
+    raw = [io.FileIO(number, mode, closefd=False) for number, mode in ((0, "r"), (1, "w"), (2, "w"))]
+    for stream, name in zip(raw, ("<stdin>", "<stdout>", "<stderr>"), strict=True):
+        stream.name = name
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(raw[0]), encoding, sys.stdin.errors)
+    sys.stdout = io.TextIOWrapper(raw[1], encoding, errors, write_through=True)
+    sys.stderr = io.TextIOWrapper(raw[2], encoding, "backslashreplace", write_through=True)
+    sys.stdin.mode, sys.stdout.mode, sys.stderr.mode = "r", "w", "w"
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
 
 
