@@ -200,8 +200,7 @@ def _check_number(option: str, value: str | None) -> None:
 
 def _unknown(option: str) -> str:
     known = sorted(WITH_VALUE | FLAGS | KIT_WITH_VALUE | KIT_FLAGS - {"--json"})
-    near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
-    if not near and len(option) > 3:
-        near = [name for name in known if name.startswith(option)][:1]
+    near = [name for name in known if len(option) > 3 and name.startswith(option)]
+    near = near or difflib.get_close_matches(option, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "see torchrun --help for torchrun's own."
     return f"{option} is not an option of torchrun or of the kit: {hint} The script's own arguments come after its name."

@@ -16,6 +16,7 @@ import psutil
 from . import client
 from .errors import LaunchError
 from .options import Options
+from .places import root
 
 # ipykernel sets these for itself; a rank started from a shell does not have them.
 KERNEL_ONLY = ("MPLBACKEND", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PAGER", "GIT_PAGER", "JPY_PARENT_PID")
@@ -203,7 +204,8 @@ def launcher() -> list[str]:
         found = shutil.which(name)
         if found and Path(found).parent == home:
             return words
-    return [sys.executable, "-m", "torch.distributed.run"]
+    inside = Path(sys.executable).is_relative_to(root())
+    return [os.path.relpath(sys.executable) if inside else sys.executable, "-m", "torch.distributed.run"]
 
 
 def _cold_because(options: Options, env: Mapping[str, str]) -> str | None:

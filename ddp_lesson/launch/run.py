@@ -196,9 +196,9 @@ class Run:
         return show.plot(self, *names, **options)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from ddp_lesson import show
+        from ddp_lesson.show.outcome import outcome
 
-        return show.result(self)
+        return outcome(self)
 
     def __repr__(self) -> str:
         state = "ok" if self.ok else "stopped" if self.stopped else "timed out" if self.timed_out else "failed"

@@ -1,0 +1,36 @@
+# make lab   opens the course; make test   runs every test; make bench   measures.
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: lab test lint bench notebooks clean
+
+lab: $(READY)
+	jupyter lab --ServerApp.ip=localhost $(ROOT_FLAG) notebooks/0_start.ipynb
+
+test: $(READY)
+	python -m pytest
+
+lint: $(READY)
+	ruff check . && ruff format --check .
+
+bench: $(READY)
+	python bench/bench.py
+
+notebooks: $(READY)
+	python tools/execute.py
+
+clean:
+	rm -rf $(VENV) .runs
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; say which with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "This Python cannot make environments; on Debian: sudo apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $(READY)
