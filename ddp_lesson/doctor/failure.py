@@ -72,6 +72,25 @@ def failure_of(run: Run) -> Failure | None:
     return Failure(None, None, said or _launcher_end(run), "torchrun's own output is in the run directory.")
 
 
+def echoes(run: Run) -> set[int]:
+    """The ranks of a failed run that suffered from the one it began on, or raised the same.
+
+    Whether such a rank still finds the time to complain, or is ended first, is a matter of milliseconds.
+    """
+    failure = run.failure
+    if failure is None or failure.rank is None:
+        return set()
+    found = set()
+    for rank in run.ranks:
+        if rank.rank == failure.rank or not rank.exitcode:
+            continue
+        said = _exception(rank)
+        ended = rank.exitcode in (-signal.SIGTERM, -signal.SIGABRT)
+        if ended or (said and (VICTIM.search(said) or said == failure.exception)):
+            found.add(rank.rank)
+    return found
+
+
 def last_exception(text: str) -> str | None:
     """The last exception that a process printed, without its traceback; None if it printed none."""
     text = _PREFIX.sub("", text)
@@ -101,9 +120,13 @@ def _first_exception(run: Run) -> Failure | None:
             found.append((_time(run, rank), rank.rank, said))
     if not found:
         return None
-    _, rank, said = min(found)
+    said = min(found)[2]
+    # Ranks that raise the same do it at the same moment; which one is first means nothing.
+    same = sorted(rank for _, rank, other in found if other == said)
+    rank = same[0]
     entry = match(said)
-    advice = entry.advice if entry else f"Rank {rank} raised it; the traceback in its output names the line."
+    who = f"Rank {rank}" if len(same) == 1 else "Ranks " + ", ".join(map(str, same))
+    advice = entry.advice if entry else f"{who} raised it; the traceback in its output names the line."
     return Failure(rank, entry.slug if entry else None, said, advice)
 
 

@@ -131,6 +131,7 @@ def launch(
             agent.close()
         else:
             pool.give(agent)
+    shutil.rmtree(folder / "finished", ignore_errors=True)
     _check_source(run, Path(source))
     _save(folder, info)
     places.prune(folder)

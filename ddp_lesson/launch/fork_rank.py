@@ -8,6 +8,7 @@ process leaves without tearing the interpreter down. `--cold` has none of these.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import io
 import os
@@ -66,6 +67,9 @@ def _reset_files(stdout: str, stderr: str) -> None:
     for number, (path, flags) in enumerate(
         ((os.devnull, os.O_RDONLY), (stdout, os.O_WRONLY | os.O_CREAT), (stderr, os.O_WRONLY | os.O_CREAT))
     ):
+        if number == 2 and stderr == stdout:
+            os.dup2(1, 2)  # one position in the file for both, or each would write over the other
+            continue
         opened = os.open(path, flags, 0o666)
         os.dup2(opened, number)
         if opened > 2:
@@ -120,17 +124,26 @@ def _run(order: dict[str, Any]) -> int:
     except OSError as error:
         print(f"{sys.executable}: can't open file {file!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
         return 2
+    ended: BaseException | None = None
     try:
         exec(compile(source, file, "exec", dont_inherit=True), main.__dict__)
+    except BaseException as error:
+        ended = error
+    # Outside of the except block: a hook of the script's own must not find this exception being handled.
+    return _code(ended)
+
+
+def _code(ended: BaseException | None) -> int:
+    """The exit code after an exception, which is shown where Python would show it."""
+    if ended is None:
+        return 0
+    if isinstance(ended, SystemExit):
+        return _exit_code(ended)
+    try:
+        _show(ended)
     except SystemExit as stop:
         return _exit_code(stop)
-    except KeyboardInterrupt as error:
-        _show(error)
-        return -signal.SIGINT
-    except BaseException as error:
-        _show(error)
-        return 1
-    return 0
+    return -signal.SIGINT if type(ended) is KeyboardInterrupt else 1
 
 
 def _exit_code(stop: SystemExit) -> int:
@@ -147,13 +160,14 @@ def _show(error: BaseException) -> None:
     trace = error.__traceback__.tb_next if error.__traceback__ else None
     if isinstance(error, SyntaxError) and trace is None:
         error.__traceback__ = None
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
     try:
         sys.excepthook(type(error), error.with_traceback(trace), trace)
     except SystemExit:
         raise
     except BaseException as second:
         print("Error in sys.excepthook:", file=sys.stderr)
-        sys.__excepthook__(type(second), second, second.__traceback__)
+        sys.__excepthook__(type(second), second, second.__traceback__.tb_next)
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, trace)
 
@@ -174,14 +188,19 @@ def _leave(code: int, finished: str | None) -> NoReturn:
     atexit._run_exitfuncs()
     # Tearing the interpreter down can hang or abort in gloo's threads (a DDP object freed after
     # destroy_process_group), so files are flushed here and the process leaves at once.
-    for thing in gc.get_objects():
-        if isinstance(thing, io.IOBase):
-            try:
-                if not thing.closed and thing.writable():
-                    thing.flush()
-            except Exception:
-                if thing in (sys.stdout, sys.stderr):
-                    code = code or 120
+    # type(): isinstance would ask the object itself, and a weak proxy whose object is gone answers with an error.
+    files = [thing for thing in gc.get_objects() if issubclass(type(thing), io.IOBase)]
+    for file in files:
+        try:
+            if not file.closed and file.writable():
+                file.flush()
+        except Exception:
+            if file is sys.stdout or file is sys.stderr:
+                code = code or 120
+    for file in files:
+        if type(file).__module__ != "_io":  # such as gzip's, which write their last bytes when closed
+            with contextlib.suppress(Exception):
+                file.close()
     if code == -signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

@@ -58,12 +58,15 @@ def new_run_folder(script: str) -> tuple[int, Path]:
                 number += 1
                 continue
             try:
-                path.mkdir()
-                (path / "records").mkdir()
-                (path / "finished").mkdir()
+                # Whoever had the number a moment ago may be done with it already.
+                if not any(folder.glob(f"{number}-*")):
+                    path.mkdir()
+                    (path / "records").mkdir()
+                    (path / "finished").mkdir()
+                    return number, path
             finally:
                 (folder / f".{number}").rmdir()
-            return number, path
+            number += 1
     except OSError as error:
         raise LaunchError(cannot_write(folder, error)) from None
 
@@ -95,6 +98,7 @@ def cannot_write(path: Path, error: OSError) -> str:
         errno.EROFS: "the file system is read-only: work in a folder of your own, or set DDP_LESSON_HOME",
         errno.ENOTDIR: "a file is in the way of a folder of that name: move it",
         errno.EEXIST: "a file is in the way of a folder of that name: move it",
+        errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
     }.get(error.errno or 0, f"{error.strerror}: work in a folder where you can write, or set DDP_LESSON_HOME")
     return f"Cannot write to {path}: {reason}."
 

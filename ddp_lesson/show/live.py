@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .colours import rank_colour
-from .outcome import shorten
+from .outcome import PRE, shorten
 
 if TYPE_CHECKING:
     from ddp_lesson.launch.run import Run
@@ -54,7 +54,7 @@ class Live:
         elapsed = now - run.info.get("t0_ns", 0) / 1e9
         rows = [self._row(run, rank) for rank in range(run.nproc)]
         return (
-            f"<div><pre>$ {html.escape(shorten(run.command))}</pre>"
+            f"<div>{PRE}$ {html.escape(shorten(run.command))}</pre>"
             f"<p>running, {elapsed:.1f} s. To stop it: Kernel, Interrupt.</p><table>{''.join(rows)}</table></div>"
         )
 

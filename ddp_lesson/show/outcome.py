@@ -9,6 +9,8 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING
 
+from ddp_lesson.doctor import echoes
+
 from .colours import rank_colour
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 FIRST, LAST = 40, 160
 MOST_CHARACTERS = 2000
+PRE = '<pre style="font-family: var(--jp-code-font-family, monospace); margin: 0">'
 
 
 def outcome(run: Run) -> dict[str, str]:
@@ -57,7 +60,11 @@ def failure_lines(run: Run) -> list[str]:
 def as_text(run: Run) -> str:
     """The result as plain text."""
     lines = ["$ " + shorten(run.command), headline(run), *run.notes, *failure_lines(run)]
+    echo = echoes(run)
     for rank in run.ranks:
+        if rank.rank in echo:
+            lines.append(f"── rank {rank.rank}, {_echo_words(run)}")
+            continue
         lines.append(f"── rank {rank.rank}, {exit_words(rank)}")
         for label, shown, more in _outputs(run, rank):
             if label == "stderr":
@@ -71,28 +78,40 @@ def as_text(run: Run) -> str:
 def as_html(run: Run) -> str:
     """The result as HTML; everything that a rank wrote is escaped."""
     parts = [
-        f"<div><pre>$ {html.escape(shorten(run.command))}</pre>",
+        f"<div>{PRE}$ {html.escape(shorten(run.command))}</pre>",
         f"<p><b>{html.escape(headline(run))}</b>",
         *(f"<br>{html.escape(line)}" for line in [*run.notes, *failure_lines(run)]),
         "</p>",
     ]
+    echo = echoes(run)
     for rank in run.ranks:
-        colour = rank_colour(rank.rank)
-        parts.append(
-            f'<div style="border-left: 4px solid {colour}; padding-left: 8px; margin: 4px 0">'
-            f"<b>rank {rank.rank}</b>, {exit_words(rank)}"
-        )
-        for label, shown, more in _outputs(run, rank):
-            text = html.escape("\n".join(shown))
-            if label == "stderr":
-                opened = " open" if rank.exitcode else ""
-                parts.append(f"<details{opened}><summary>stderr</summary><pre>{text}</pre></details>")
-            else:
-                parts.append(f"<pre>{text}</pre>")
-            if more:
-                parts.append(f"<p><i>{html.escape(more)}</i></p>")
-        parts.append("</div>")
+        style = f"border-left: 4px solid {rank_colour(rank.rank)}; padding-left: 8px; margin: 4px 0"
+        body = _rank_html(run, rank)
+        how = exit_words(rank)
+        if rank.rank in echo:
+            # What a victim says before it is ended differs from run to run.
+            body = f'<details class="echo"><summary>{how}</summary>{body}</details>'
+            how = _echo_words(run)
+        parts.append(f'<div style="{style}"><b>rank {rank.rank}</b>, {how}{body}</div>')
     return "\n".join([*parts, "</div>"])
+
+
+def _rank_html(run: Run, rank: Rank) -> str:
+    parts = []
+    for label, shown, more in _outputs(run, rank):
+        text = html.escape("\n".join(shown))
+        if label == "stderr":
+            opened = " open" if rank.exitcode else ""
+            parts.append(f"<details{opened}><summary>stderr</summary>{PRE}{text}</pre></details>")
+        else:
+            parts.append(f"{PRE}{text}</pre>")
+        if more:
+            parts.append(f"<p><i>{html.escape(more)}</i></p>")
+    return "\n".join(parts)
+
+
+def _echo_words(run: Run) -> str:
+    return f"ended because of rank {run.failure.rank}"
 
 
 def exit_words(rank: Rank) -> str:
