@@ -24,7 +24,10 @@ def main(argv: list[str] | None = None) -> int:
     if words[0] not in commands:
         print(f"There is no command {words[0]}; there are: {', '.join(commands)}.", file=sys.stderr)
         return 2
-    return commands[words[0]](words[1:])
+    try:
+        return commands[words[0]](words[1:])
+    except KeyboardInterrupt:
+        return 1
 
 
 def _run(words: list[str]) -> int:

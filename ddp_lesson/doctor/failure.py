@@ -22,6 +22,7 @@ VICTIM = re.compile(
     re.IGNORECASE,
 )
 _PREFIX = re.compile(r"^\[(rank|default)\d+\]:\s?", re.MULTILINE)
+_GROUP = re.compile(r"^  \+ Exception Group Traceback .*?^  \| (\w*Group: [^\n]*)", re.MULTILINE | re.DOTALL)
 _HEADER = "Traceback (most recent call last):"
 _LAST = re.compile(r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Warning|Exit|Iteration|Group)\b.*", re.MULTILINE)
 
@@ -65,7 +66,7 @@ def failure_of(run: Run) -> Failure | None:
         names = ", ".join(str(rank) for rank in sorted(left)) or "none"
         advice = f"Still running at the deadline of {run.info['timeout']:g} s: ranks {names}."
         return Failure(None, None, None, advice, timed_out=True)
-    victim = _left_early(run) or _first_victim(run)
+    victim = _first_ended(run) or _left_early(run) or _first_victim(run)
     if victim is not None:
         return victim
     said = last_exception(run.launcher_log)
@@ -94,6 +95,9 @@ def echoes(run: Run) -> set[int]:
 def last_exception(text: str) -> str | None:
     """The last exception that a process printed, without its traceback; None if it printed none."""
     text = _PREFIX.sub("", text)
+    group = _GROUP.search(text)
+    if group:
+        return group.group(1)
     start = text.rfind(_HEADER)
     if start < 0:
         found = list(_LAST.finditer(text))
@@ -140,27 +144,49 @@ def _exception(rank: Rank) -> str | None:
 
 def _first_signal(run: Run) -> Failure | None:
     # TERM comes from the launcher, ABRT often from a peer's end.
-    for entry in _ordered(run):
+    ordered = _ordered(run)
+    failed = min((entry["t"] for entry in ordered if entry["exitcode"]), default=0.0)
+    for entry in ordered:
         code = entry["exitcode"]
-        ended_by_us = (run.timed_out or run.stopped) and code == -signal.SIGKILL
+        # The launcher kills what is still there a few seconds after it asked to end.
+        late = entry["t"] > failed + 1
+        ended_by_us = code == -signal.SIGKILL and (run.timed_out or run.stopped or late or _launcher_lost(run))
         if code is None or code >= 0 or code in (-signal.SIGTERM, -signal.SIGABRT) or ended_by_us:
             continue
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        cause, advice = {
-            "SIGKILL": ("sigkill_host_oom", "Nobody but the system kills like that: it was probably out of memory."),
-            "SIGSEGV": ("sigsegv_native_crash", "Native code crashed: look for compiled packages that do not fit."),
-        }.get(name, (None, "The signal came from outside the script."))
-        return Failure(entry["rank"], cause, f"The process was ended by {name}.", advice)
+        return _by_signal(entry)
     return None
 
 
+def _first_ended(run: Run) -> Failure | None:
+    # With nobody ended before it, TERM did not come from the launcher, nor ABRT from a peer's end.
+    first = next(iter(_ordered(run)), None)
+    if first is None or first["exitcode"] not in (-signal.SIGTERM, -signal.SIGABRT) or _launcher_lost(run):
+        return None
+    return _by_signal(first)
+
+
+def _by_signal(entry: dict) -> Failure:
+    try:
+        name = signal.Signals(-entry["exitcode"]).name
+    except ValueError:
+        name = f"signal {-entry['exitcode']}"
+    cause, advice = {
+        "SIGKILL": ("sigkill_host_oom", "Nobody but the system kills like that: it was probably out of memory."),
+        "SIGSEGV": ("sigsegv_native_crash", "Native code crashed: look for compiled packages that do not fit."),
+        "SIGABRT": (None, "Native code gave up: the process's output has the last words."),
+    }.get(name, (None, "The signal came from outside the script."))
+    return Failure(entry["rank"], cause, f"The process was ended by {name}.", advice)
+
+
+def _launcher_lost(run: Run) -> bool:
+    return run.returncode is None or run.returncode < 0
+
+
 def _first_exit(run: Run) -> Failure | None:
+    ranks = {rank.rank: rank for rank in run.ranks}
     for entry in _ordered(run):
-        if (entry["exitcode"] or 0) > 0 and not _exception(run.ranks[entry["rank"]]):
-            words = _last_attempt(run.ranks[entry["rank"]], "stderr.log").strip().splitlines()
+        if (entry["exitcode"] or 0) > 0 and not _exception(ranks[entry["rank"]]):
+            words = _last_attempt(ranks[entry["rank"]], "stderr.log").strip().splitlines()
             said = words[-1] if words else f"The script ended with exit code {entry['exitcode']}."
             found = match(said)
             return Failure(
@@ -185,10 +211,7 @@ def _left_early(run: Run) -> Failure | None:
 def _first_victim(run: Run) -> Failure | None:
     found = [(_time(run, rank), rank.rank, said) for rank in run.ranks if rank.exitcode and (said := _exception(rank))]
     if not found:
-        aborted = [entry for entry in _ordered(run) if entry["exitcode"] == -signal.SIGABRT]
-        if not aborted:
-            return None
-        return Failure(aborted[0]["rank"], None, "The process was ended by SIGABRT.", "Its output has the last words.")
+        return None
     _, rank, said = min(found)
     entry = match(said)
     # The rank that complains is the one that waited.

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
+import weakref
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +30,7 @@ from . import fork_rank, torchrun_main, tree
 
 IDLE_S = 15 * 60
 STRAGGLER_S = 5.0
+LAST_WORDS_S = 0.5
 
 # What a first DDP script needs; each costs a cold rank a part of a second to import.
 MODULES = (
@@ -81,6 +83,9 @@ class Agent:
             for name in MODULES:
                 with contextlib.suppress(ModuleNotFoundError):  # torch itself is checked before an agent is started
                     __import__(name)
+            # torch's operator libraries are taken down at exit, one by one; a forked rank has not made them.
+            for entry in weakref.finalize._registry.values():
+                entry.atexit = False
             gc.collect()
             gc.freeze()  # forked children share these pages as long as nobody writes to them
         self.say({"event": "ready", "rss": psutil.Process().memory_info().rss})
@@ -168,7 +173,7 @@ class Launch:
         self.kill_at: float | None = None
         self.deadline = time.monotonic() + order["timeout"] if order["timeout"] else None
         self.notes: list[str] = []
-        self.ranks: dict[int, dict[str, str]] = {}
+        self.ranks: dict[int, dict[str, Any]] = {}  # orders by process id
         self.ended: dict[int, int] = {}
         self.stragglers: set[int] = set()
         self.channel: socket.socket | None = None
@@ -240,7 +245,9 @@ class Launch:
         if self.deadline is not None and now > self.deadline and self.reason is None:
             self.stop("timed out")
         if self.kill_at is not None and now > self.kill_at:
-            tree.send(tree.descendants(), signal.SIGKILL)
+            # torchrun a moment later: it notes how its ranks ended.
+            spared = self.pid if now < self.kill_at + LAST_WORDS_S else None
+            tree.send((p for p in tree.descendants() if p.pid != spared), signal.SIGKILL)
         code = self._torchrun_code()
         if code is not None:
             self._finish(code)
@@ -249,7 +256,6 @@ class Launch:
         """Begin to end the run: TERM to every process now, KILL after the grace time; at once when asked again."""
         if self.reason is None:
             self.reason = reason
-            self.order_of_end = [env.get("RANK") for pid, env in self.ranks.items() if pid not in self.ended]
             tree.send(tree.descendants(), signal.SIGTERM)
             self.kill_at = time.monotonic() + tree.GRACE_S
         else:
@@ -290,7 +296,7 @@ class Launch:
         os.close(write)
         os.read(read, 1)  # ends when the child leads its own group and can be signalled
         os.close(read)
-        self.ranks[pid] = order["env"]
+        self.ranks[pid] = order
         return pid
 
     def _note_ended(self) -> None:
@@ -302,14 +308,16 @@ class Launch:
                 seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 continue
-            if seen is None:
-                continue
-            code = seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status
-            if pid in self.stragglers:
-                code = int(Path(self.run_dir, "finished", str(pid)).read_text() or 0)
-            self.ended[pid] = code
-            torchrun_main.note_exit(self.run_dir, self.order["t0_ns"], self.ranks[pid], pid, code)
-            self._tell({"pid": pid, "exitcode": code})
+            if seen is not None:
+                self._note_exit(pid, seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status)
+
+    def _note_exit(self, pid: int, code: int) -> None:
+        if pid in self.stragglers:
+            code = int(Path(self.run_dir, "finished", str(pid)).read_text() or 0)
+        self.ended[pid] = code
+        rank = self.ranks[pid]
+        torchrun_main.note_exit(self.run_dir, self.order["t0_ns"], rank["env"], rank["local_rank"], pid, code)
+        self._tell({"pid": pid, "exitcode": code})
 
     def _tell(self, what: dict[str, Any]) -> None:
         if self.channel is not None:
@@ -323,7 +331,7 @@ class Launch:
                 continue
             if time.time() - mark.stat().st_mtime > STRAGGLER_S:
                 self.stragglers.add(pid)
-                rank = self.ranks[pid].get("RANK")
+                rank = self.ranks[pid]["env"].get("RANK")
                 self.notes.append(
                     f"Rank {rank} had finished its script but did not end; it was ended after {STRAGGLER_S:.0f} s."
                 )
@@ -342,7 +350,9 @@ class Launch:
             self._say_who_is_left(code)
         for grace in (tree.GRACE_S, 0.5):
             if left:
-                tree.end(left, max(0.0, min(grace, (self.kill_at or 1e18) - time.monotonic())))
+                codes = tree.end(left, max(0.0, min(grace, (self.kill_at or 1e18) - time.monotonic())))
+                for pid in self.ranks.keys() & codes.keys() - self.ended.keys():
+                    self._note_exit(pid, codes[pid])
             left = tree.descendants()
         self._note_ended()
         with contextlib.suppress(ChildProcessError):

@@ -110,22 +110,31 @@ def launch(
         "timeout": options.timeout,
         "warm": way.warm,
         "notes": way.notes,
+        "t0_ns": time.monotonic_ns(),
     }
     run = Run(folder, info)
-    agent = _agent(way, info)
-    finished = False
+    agent = None
+    finished = interrupted = False
     try:
+        agent = _agent(way, info)
         info["t0_ns"] = time.monotonic_ns()
         _save(folder, info)
         agent.order(_order(agent, options, way, folder, source, info["t0_ns"]))
         interrupted = _follow(agent, run, watch)
         finished = True
+    except LaunchError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     except AgentError:
-        interrupted = False
-        info |= {"returncode": None, "wall_s": (time.monotonic_ns() - info["t0_ns"]) / 1e9}
+        _cut_short(info)
         info["notes"].append("The agent that guarded the run was lost; what it had started was ended.")
+    except KeyboardInterrupt:  # before the launch, or a second one while the run was being ended
+        interrupted = True
+        _cut_short(info, stopped=True)
     finally:
-        if not finished:
+        if agent is None:
+            pass
+        elif not finished:
             pool.drop(agent)
         elif agent.kind == "guard":
             agent.close()
@@ -139,6 +148,10 @@ def launch(
     if interrupted:
         raise Interrupted(run)
     return run
+
+
+def _cut_short(info: dict[str, Any], **more: bool) -> None:
+    info.update(returncode=None, wall_s=(time.monotonic_ns() - info["t0_ns"]) / 1e9, **more)
 
 
 def _agent(way: plan.Plan, info: dict[str, Any]) -> Agent:

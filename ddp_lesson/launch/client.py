@@ -18,10 +18,12 @@ from typing import Any
 
 from . import tree
 
-# Variables that native code or torch reads when it is loaded: a warm agent serves only those it was born with.
+# Variables that native code, torch or a library below it reads when it is loaded: a warm agent serves only those that it
+# was born with.
 AT_LOAD = (
     "OMP_ MKL_ KMP_ GOMP_ GOTO_ OPENBLAS_ BLIS_ VECLIB_ NUMEXPR_ ATEN_ TORCH PYTORCH_ CUDA_ CUBLAS_ CUDNN_ NCCL_ GLOO_ "
-    "NVIDIA_ HIP_ ROCR_ XPU_ ZE_ TRITON_ LD_ DYLD_ PYTHON MALLOC_ GLIBC_ LANG LC_ TZ HOME TMPDIR PATH VIRTUAL_ENV"
+    "NVIDIA_ HIP_ ROCR_ XPU_ ZE_ TRITON_ LD_ DYLD_ PYTHON MALLOC_ GLIBC_ LANG LC_ TZ HOME TMP TEMP PATH VIRTUAL_ENV "
+    "ONEDNN_ DNNL_ MKLDNN_ KINETO_ LOGLEVEL AOT INDUCTOR_ PT2_ NPY_ NUMPY_ SYMPY_ MPMATH_ OPENSSL_ USER LOGNAME"
 ).split()
 START_S = 120.0
 MOST_IDLE = 2
@@ -181,16 +183,21 @@ class Pool:
                 agent = Agent("warm", env)
                 self.agents.append(agent)
             agent.used, agent.busy = time.monotonic(), take
-            idle = sorted((a for a in self.agents if not a.busy and a is not agent), key=lambda a: a.used)
-            for old in idle[: max(0, len(idle) + 1 - MOST_IDLE)]:
-                self.agents.remove(old)
-                old.close()
+            self._end_unused(MOST_IDLE - 1, besides=agent)
             return agent
 
     def give(self, agent: Agent) -> None:
         """Give an agent back."""
-        agent.used = time.monotonic()
-        agent.busy = False
+        with self.lock:
+            agent.used = time.monotonic()
+            agent.busy = False
+            self._end_unused(MOST_IDLE)
+
+    def _end_unused(self, keep: int, besides: Agent | None = None) -> None:
+        idle = sorted((a for a in self.agents if not a.busy and a is not besides), key=lambda a: a.used)
+        for old in idle[: max(0, len(idle) - keep)]:
+            self.agents.remove(old)
+            old.close()
 
     def drop(self, agent: Agent) -> None:
         """End an agent that is of no use any more."""

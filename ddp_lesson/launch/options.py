@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -120,7 +122,7 @@ def rank_count(value: object) -> int | str:
     if value in ("gpu", "cpu", "auto"):
         return value  # type: ignore[return-value]
     text = str(value).strip()
-    if isinstance(value, bool) or not text.lstrip("+-").isdecimal():
+    if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d+", text):
         raise LaunchError(
             f"--nproc-per-node {value}: the number of ranks must be a whole number, 1 or more (or gpu, cpu, auto)."
         )
@@ -166,7 +168,7 @@ def _take(found: Options, option: str, value: str | None) -> None:
     elif option == "--timeout":
         found.timeout = seconds(value)
     elif option == "--as":
-        if not value.isidentifier():  # type: ignore[union-attr]
+        if not value.isidentifier() or keyword.iskeyword(value):  # type: ignore[union-attr,arg-type]
             raise LaunchError(f"--as {value}: the result needs a Python name, such as run_a.")
         found.name = value  # type: ignore[assignment]
     elif option == "--expect-failure":
@@ -186,8 +188,9 @@ def _check_number(option: str, value: str | None) -> None:
         if not str(value).isdecimal():
             raise LaunchError(f"{option} {value}: a whole number, 0 or more, is needed.")
     if option == "--nnodes":
-        low, _, high = str(value).rpartition(":")
-        if not all(part.isdecimal() and int(part) > 0 for part in (low or high, high)) or int(low or high) > int(high):
+        low, colon, high = str(value).rpartition(":")
+        low = low if colon else high
+        if not all(part.isdecimal() and int(part) > 0 for part in (low, high)) or int(low) > int(high):
             raise LaunchError(f"--nnodes {value}: a number of nodes from 1 on, or a range such as 1:2, is needed.")
     if option == "--monitor-interval":
         try:

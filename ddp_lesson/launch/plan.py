@@ -173,10 +173,13 @@ def _gpus(env: Mapping[str, str]) -> int:
     drivers = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
     if not any(os.path.exists(path) for path in drivers):
         return 0  # asked without importing torch
+    agent = client.pool.start(agent_env(env, 2), take=True)
     try:
-        return client.pool.start(agent_env(env, 2)).devices()
+        return agent.devices()
     except client.AgentError:
         return 0
+    finally:
+        client.pool.give(agent)
 
 
 def _argv(options: Options, nproc: int, loopback: bool) -> list[str]:

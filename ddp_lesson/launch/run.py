@@ -142,8 +142,12 @@ class Run:
     @cached_property
     def ranks(self) -> list[Rank]:
         """The ranks in order."""
-        codes = {entry["rank"]: entry["exitcode"] for entry in self.exits}
-        return [Rank(r, codes.get(r), tuple(_log_dirs(self.path, r))) for r in range(self.nproc)]
+        # On a second node, local rank 0 is not rank 0.
+        ends = {entry.get("local_rank", entry["rank"]): entry for entry in self.exits}
+        return [
+            Rank(ends.get(r, {}).get("rank", r), ends.get(r, {}).get("exitcode"), tuple(_log_dirs(self.path, r)))
+            for r in range(self.nproc)
+        ]
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """torchrun's own main, with stores that listen on 127.0.0.1 only and workers whose exit codes are kept.
 
 Runs as ``python -m ddp_lesson.launch.torchrun_main CONFIG …`` for a cold launch, or in a child of the agent for a warm
-one. torchrun decides everything; only three doors are changed:
+one. torchrun decides everything; only these doors are changed:
 
 - the stores: torch binds them to all interfaces, also for a 127.0.0.1 endpoint, and they ask nobody who he is;
 - the workers' processes, warm: the agent forks them instead of starting a new interpreter;
-- the workers' exit codes: torchrun's report has only the first ones.
+- the workers' exit codes: torchrun's report has only the first ones;
+- the delays that only several nodes need.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def run(config: dict[str, Any], channel: socket.socket | None = None) -> None:
 
     if config["loopback"]:
         bind_stores_to_loopback()
+        do_not_wait_for_other_nodes()
     if channel is None:
         popen = _kept(subprocess_handler.SubprocessHandler._popen, config)
     else:
@@ -97,6 +99,22 @@ def bind_stores_to_loopback() -> None:
     static_tcp_rendezvous.TCPStore = LoopbackStore
 
 
+def do_not_wait_for_other_nodes() -> None:
+    """Leave out two delays that torchrun's rendezvous has for many nodes and that one node pays for, too.
+
+    It sleeps up to 0.3 s at random so that nodes do not join at the same moment (``next_rendezvous``), and walks through
+    the source of every frame to name the events it does not even log (``get_method_name``); both in
+    torch/distributed/elastic/rendezvous/dynamic_rendezvous.py.
+    """
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+
+    delay = getattr(dynamic_rendezvous, "_delay", None)
+    if delay is not None:
+        dynamic_rendezvous._delay = lambda seconds: None if isinstance(seconds, tuple) else delay(seconds)
+    if hasattr(dynamic_rendezvous, "get_method_name"):
+        dynamic_rendezvous.get_method_name = lambda depth=2: sys._getframe(depth).f_code.co_name
+
+
 def _listening(port: int) -> tuple[int, int | None]:
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -119,11 +137,11 @@ def _supported(argv: list[str]) -> list[str]:
     return argv[:place] + argv[place + 2 :]
 
 
-def note_exit(run_dir: str, t0_ns: int, env: dict[str, str], pid: int, exitcode: int) -> None:
+def note_exit(run_dir: str, t0_ns: int, env: dict[str, str], local_rank: int, pid: int, exitcode: int) -> None:
     """Append one ended process to the run directory's ``exits.jsonl``."""
     line = {
         "rank": int(env.get("RANK", 0)),
-        "local_rank": int(env.get("LOCAL_RANK", 0)),
+        "local_rank": local_rank,  # LOCAL_RANK is 0 for all under --virtual-local-rank
         "attempt": int(env.get("TORCHELASTIC_RESTART_COUNT", 0)),
         "pid": pid,
         "exitcode": exitcode,
@@ -147,7 +165,7 @@ def _kept(popen: Any, config: dict[str, Any]) -> Any:
             code = inner()
             if code is not None and not seen:
                 seen.append(code)
-                note_exit(config["run_dir"], config["t0_ns"], env, process.pid, code)
+                note_exit(config["run_dir"], config["t0_ns"], env, self.local_rank_id, process.pid, code)
             return code
 
         process.poll = poll
@@ -173,6 +191,7 @@ class Connection:
         order = {
             "args": list(args),
             "env": env,
+            "local_rank": handler.local_rank_id,
             "cwd": os.getcwd(),
             "stdout": handler._stdout.name if handler._stdout else log,
             "stderr": handler._stderr.name if handler._stderr else log,

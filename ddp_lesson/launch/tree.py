@@ -67,12 +67,16 @@ def send(processes: Iterable[psutil.Process], number: int) -> None:
             continue
 
 
-def end(processes: list[psutil.Process], grace_s: float = GRACE_S) -> None:
-    """TERM, wait, KILL. Returns when they are gone or cannot be reached."""
+def end(processes: list[psutil.Process], grace_s: float = GRACE_S) -> dict[int, int]:
+    """TERM, wait, KILL. Returns when they are gone or cannot be reached.
+
+    Children of this process are taken off the process table; their exit codes come back by process id.
+    """
     send(processes, signal.SIGTERM)
-    _, left = psutil.wait_procs(processes, timeout=grace_s)
+    gone, left = psutil.wait_procs(processes, timeout=grace_s)
     send(left, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=2)
+    gone += psutil.wait_procs(left, timeout=2)[0]
+    return {process.pid: int(process.returncode) for process in gone if process.returncode is not None}
 
 
 def end_marked(mark: str) -> None:

@@ -65,8 +65,8 @@ def draw_mosaic(reading: Reading, epochs: list[Any]) -> Figure:
                 for index in indices:
                     owners.setdefault(index, []).append(rank)
             ax.imshow(image.reshape(rows, columns, 3), interpolation="nearest", aspect="equal", zorder=0)
-            if pixels >= 4:
-                lines = {"colors": "white", "linewidth": 0.6, "zorder": 1}
+            if pixels >= 4 and not many:
+                lines = {"colors": "white", "linewidth": 0.6, "zorder": 2.5}
                 ax.vlines(np.arange(columns + 1) - 0.5, -0.5, rows - 0.5, **lines)
                 ax.hlines(np.arange(rows + 1) - 0.5, -0.5, columns - 0.5, **lines)
             twice = [i for i in owners if counts[i] > 1]
@@ -115,7 +115,7 @@ def _ring(ax: Any, twice: list[int], owners: dict[int, list[int]], columns: int,
             corner = (column - 0.5 + place * part, row - 0.5)
             ax.add_patch(Rectangle(corner, part, 1, facecolor=rank_colour(rank), linewidth=0, zorder=2))
     # larger than a small square, to be found
-    look = {"s": (0.72 * max(9.0, pixels)) ** 2, "facecolor": "white", "edgecolor": "black", "linewidth": 1.5}
+    look = {"s": (0.72 * max(9.0, 0.5 * pixels)) ** 2, "facecolor": "white", "edgecolor": "black", "linewidth": 1.5}
     ax.scatter([i % columns for i in twice], [i // columns for i in twice], zorder=4, clip_on=False, **look)
 
 

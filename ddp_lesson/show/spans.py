@@ -55,12 +55,16 @@ def select(spans: list[Span], steps: Iterable[int] | None) -> tuple[list[Span], 
         low, high = windows.get(span["rank"], (span["t"], span["t"]))
         windows[span["rank"]] = (min(low, span["t"]), max(high, end(span)))
     shown = list(chosen)
-    for span in spans:
-        low, high = windows.get(span["rank"], (0.0, 0.0))
-        begins = low <= span["t"] < high
-        reaches_in = span["t"] < low < end(span) and span["duration"] < high - low
-        if id(span) not in taken and (begins or reaches_in):
-            shown.append(span)
+    for rank, (low, high) in windows.items():
+        # the last all-reduce may follow the step's last span, and lies before the next step
+        later = min((span["t"] for span in own if span["rank"] == rank and span["t"] >= high), default=2 * high - low)
+        for span in spans:
+            if span["rank"] != rank or id(span) in taken:
+                continue
+            begins = low <= span["t"] < (later if span["name"] == ALL_REDUCE else high)
+            reaches_in = span["t"] < low < end(span) and span["duration"] < high - low
+            if begins or reaches_in:
+                shown.append(span)
     return sorted(shown, key=lambda span: span["t"]), sorted({span["step"] for span in chosen})
 
 
@@ -128,21 +132,33 @@ def title(spans: list[Span], ranks: list[int]) -> str:
     total: dict[str, float] = {}
     for span in phases:
         total[span["name"]] = total.get(span["name"], 0.0) + span["duration"]
-    where = f"on {which_ranks(sorted({span['rank'] for span in phases}), len(ranks))}"
     longest = max(total, key=lambda name: total[name])
     if len(total) == 1:
-        return f"{capital(longest)} takes {short(1e3 * total[longest] / len(phases))} ms on average {where}"
+        return _times(longest, phases)
+    where = f"on {which_ranks(sorted({span['rank'] for span in phases}), len(ranks))}"
     share = round(100 * total[longest] / (sum(total.values()) or 1))
     return f"{capital(longest)} takes the most time {where}: {share} % of all phases together"
 
 
+def _times(name: str, spans: list[Span]) -> str:
+    """How long the only phase takes, and on which ranks less or more."""
+    by_rank: dict[int, list[float]] = {}
+    for span in spans:
+        by_rank.setdefault(span["rank"], []).append(1e3 * span["duration"])
+    means = sorted((sum(times) / len(times), rank) for rank, times in by_rank.items())
+    (least, fast), (most, slow) = means[0], means[-1]
+    if most > 1.1 * least:
+        return f"{capital(name)} takes {short(least)} ms on rank {fast} and {short(most)} ms on rank {slow}, on average"
+    where = f" on rank {fast}" if len(means) == 1 else f" on each of {len(means)} ranks"
+    return f"{capital(name)} takes {short(sum(mean for mean, _ in means) / len(means))} ms{where}, on average"
+
+
 def _late(spans: list[Span], ranks: list[int]) -> str | None:
     """Who waits for whom, if one rank is the last in every all-reduce and the others lose a fifth of the time by it."""
-    ready: dict[int, list[float]] = {rank: [] for rank in ranks}
-    for rank in ranks:
-        for _, done, stop in backwards(spans, rank):
-            if done < stop:
-                ready[rank].append(done)
+    ready = {rank: [done for _, done, stop in backwards(spans, rank) if done < stop] for rank in ranks}
+    if not any(ready.values()):
+        # all-reduce outside of backward, by hand
+        ready = {rank: [span["t"] for span in reduces_of(spans, rank)] for rank in ranks}
     steps = {len(times) for times in ready.values()}
     if len(ranks) < 2 or len(steps) != 1 or steps == {0}:
         return None

@@ -63,8 +63,9 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def capital(text: str) -> str:
-    """`text` with its first letter large."""
-    return text[:1].upper() + text[1:]
+    """`text` with its first letter large, unless it begins with a name such as ``grad_norm``."""
+    first = text.partition(" ")[0].rstrip(":,;")
+    return text[:1].upper() + text[1:] if first.replace("-", "").isalpha() and first[1:].islower() else text
 
 
 def small(text: str) -> str:

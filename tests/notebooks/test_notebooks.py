@@ -108,7 +108,7 @@ def test_stored_outputs_hold_no_error_no_widget_state_and_no_path_of_a_machine(p
         assert "widget-view" not in json.dumps(cell.outputs)
         if "raises-exception" not in cell.metadata.get("tags", []):
             assert all(output.output_type != "error" for output in cell.outputs)
-        assert not re.search(r"(?<![\w.…/])/(?!__w/)(\w[\w.-]*)/\w", re.sub(r"</?\w+[^>]*>", " ", text)), text
+        assert not re.search(r"/(root|home|work|tmp|Users|mnt|opt|usr|var|srv)/\w", text), text
 
 
 @EACH_NOTEBOOK
@@ -169,10 +169,9 @@ def copy_of_start(folder: Path, change: tuple[str, str] | None) -> Path:
 def test_a_falsified_output_makes_nbval_fail(tmp_path, change, passes):
     copy = copy_of_start(tmp_path, change)
     options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "sanitize.cfg")]
+    options += ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path)]
-        + [*options, str(copy)],
-        capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", "-q", *options, str(copy)], capture_output=True, text=True, cwd=tmp_path
+    )
     assert (done.returncode == 0) is passes, done.stdout[-3000:]
     assert " passed" in done.stdout
