@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: lab test lint bench notebooks clean
+.PHONY: lab test lint bench notebooks gallery clean
 
 lab: $(READY)
 	jupyter lab --ServerApp.ip=localhost $(ROOT_FLAG) notebooks/0_start.ipynb
@@ -21,6 +21,9 @@ bench: $(READY)
 
 notebooks: $(READY)
 	python tools/execute.py
+
+gallery: $(READY)
+	python tools/gallery.py
 
 clean:
 	rm -rf $(VENV) .runs
