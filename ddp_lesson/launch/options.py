@@ -206,4 +206,4 @@ def _unknown(option: str) -> str:
     near = [name for name in known if len(option) > 3 and name.startswith(option)]
     near = near or difflib.get_close_matches(option, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "see torchrun --help for torchrun's own."
-    return f"{option} is not an option of torchrun or of the kit: {hint} The script's own arguments come after its name."
+    return f"{option} is no option of torchrun or of the kit: {hint} The script's own arguments come after its name."

@@ -57,7 +57,8 @@ class Rank:
         parts = []
         for folder in self.log_dirs:
             try:
-                parts.append((folder / name).read_text(encoding="utf-8", errors="replace"))
+                # As bytes: a progress bar's carriage returns are not ends of lines.
+                parts.append((folder / name).read_bytes().decode("utf-8", "replace"))
             except OSError:
                 continue
         return "".join(parts)

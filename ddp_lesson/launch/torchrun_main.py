@@ -102,8 +102,8 @@ def bind_stores_to_loopback() -> None:
 def do_not_wait_for_other_nodes() -> None:
     """Leave out two delays that torchrun's rendezvous has for many nodes and that one node pays for, too.
 
-    It sleeps up to 0.3 s at random so that nodes do not join at the same moment (``next_rendezvous``), and walks through
-    the source of every frame to name the events it does not even log (``get_method_name``); both in
+    It sleeps up to 0.3 s at random so that nodes do not join at the same moment (``next_rendezvous``), and walks
+    through the source of every frame to name the events it does not even log (``get_method_name``); both in
     torch/distributed/elastic/rendezvous/dynamic_rendezvous.py.
     """
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous
