@@ -12,7 +12,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-_RESERVED = frozenset({"rank", "t", "kind"})
+_RESERVED = frozenset({"rank", "t", "kind", "attempt"})
 _IMPORTED_NS = time.monotonic_ns()
 
 
@@ -35,7 +35,10 @@ class Lines:
     def __init__(self, run_dir: str, rank: int) -> None:
         self.rank = rank
         self.start_ns = launched_ns()
-        self.head = f'{{"rank":{rank},"t":'
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        # After a restart the same rank records the same steps again.
+        again = f'"attempt":{attempt},' if attempt.isdecimal() and attempt != "0" else ""
+        self.head = f'{{"rank":{rank},{again}"t":'
         self.path = os.path.join(run_dir, "records", f"{rank}.jsonl")
         self._torn = self._warned = False
         self._fd = None
@@ -126,7 +129,7 @@ def record(**values: Any) -> None:
     TypeError
         If a value is something else.
     ValueError
-        If a key is ``rank``, ``t`` or ``kind``, which are set here.
+        If a key is ``rank``, ``t``, ``kind`` or ``attempt``, which are set here.
     """
     target = lines()
     if target is None:

@@ -216,3 +216,11 @@ def test_a_rank_that_is_no_number_counts_as_0(run_dir, monkeypatch):
     records.forget()
     record(a=1)
     assert json.loads((run_dir / "records" / "0.jsonl").read_text())["rank"] == 0
+
+
+def test_a_restarted_rank_says_which_attempt_it_is(run_dir, monkeypatch):
+    record(step=0)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    records.forget()
+    record(step=0)
+    assert [row.get("attempt") for row in read(run_dir, 4)] == [None, 2]
