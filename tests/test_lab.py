@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -38,8 +39,11 @@ def lab():
 def test_lab_listens_on_this_machine_only_and_asks_for_its_token(lab):
     url, process = lab
     assert "/lab/tree/notebooks/0_start.ipynb?token=" in url
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    listening = {c.laddr.ip for p in family for c in p.net_connections() if c.status == psutil.CONN_LISTEN}
+    listening = set()
+    until = time.monotonic() + 30
+    while not listening and time.monotonic() < until:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        listening = {c.laddr.ip for p in family for c in p.net_connections() if c.status == psutil.CONN_LISTEN}
     assert listening and listening <= {"127.0.0.1", "::1"}
     base, _, token = re.match(r"(http://[^/]+)/.*?(\?)(token=\w+)", url).groups()
     with urllib.request.urlopen(f"{base}/api/contents/notebooks/0_start.ipynb?{token}&content=0") as answer:
