@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 
@@ -27,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return commands[words[0]](words[1:])
     except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:  # whoever read the output has gone: … | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 

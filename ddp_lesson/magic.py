@@ -47,7 +47,7 @@ def torchrun_cell(line: str, cell: str | None = None) -> None:
     from .show import live
 
     options = _options(line)
-    kept = None
+    text, notes = None, []
     if cell is None:
         if options.script is None:
             raise LaunchError("Which script? Write, for example, %torchrun --nproc-per-node 2 train.py")
@@ -57,14 +57,17 @@ def torchrun_cell(line: str, cell: str | None = None) -> None:
             return
         path, kept = scripts.write(options.script, cell)
         options.script = os.path.relpath(path)
+        text = scripts.encoded(cell)
+        if kept:
+            notes.append(f"{path.name} had been edited outside this cell: kept as {kept.name}.")
     view = live.Live()
     interrupted = None
     try:
-        run = launch(options, watch=view if live.enabled() else None)
+        run = launch(options, watch=view if live.enabled() else None, text=text, notes=notes)
     except Interrupted as stop:
         run, interrupted = stop.run, stop
-    if kept:
-        run.notes.append(f"{os.path.basename(options.script)} had been edited outside this cell: kept as {kept.name}.")
+    except LaunchError as error:
+        raise LaunchError(" ".join([str(error), *notes])) from None
     get_ipython().user_ns[options.name] = run
     view.show(run._repr_mimebundle_())
     if interrupted is not None:

@@ -20,6 +20,7 @@ os.environ[processes.MARK] = str(os.getpid())  # everything that a test starts i
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty project folder to work in; in the end, no process of a run may be left."""
     monkeypatch.setenv("DDP_LESSON_HOME", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # the same everywhere; GPUs have tests of their own
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     processes.assert_none_left()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import time
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class Kernel:
         self.home = home
         self.manager = KernelManager(kernel_name="python3")
         self.manager.shutdown_wait_time = 5
-        self.env = {**os.environ, "DDP_LESSON_HOME": str(home), **env}
+        self.env = {**os.environ, "DDP_LESSON_HOME": str(home), "CUDA_VISIBLE_DEVICES": "", **env}
         self.client: Any = None
 
     def __enter__(self) -> Kernel:
@@ -127,6 +128,10 @@ class Kernel:
     def run(self, cell: str, timeout: float = 60) -> Cell:
         """Execute a cell."""
         return self.finish(self.start(cell), timeout)
+
+    def literal(self, expression: str) -> Any:
+        """The value of an expression in the kernel."""
+        return ast.literal_eval(self.value(expression))
 
     def value(self, expression: str) -> str:
         """The repr of an expression in the kernel."""

@@ -120,7 +120,13 @@ def pids_of(rows: dict[int, dict[str, Any]]) -> set[int]:
 
 def assert_port_is_free(port: int) -> None:
     """See that nobody listens there and everybody could."""
-    assert not [c for c in psutil.net_connections("tcp") if c.laddr.port == port and c.status == psutil.CONN_LISTEN]
+
+    def nobody_listens() -> bool:
+        found = psutil.net_connections("tcp")
+        return not [c for c in found if c.laddr.port == port and c.status == psutil.CONN_LISTEN]
+
+    # A process whose main thread has ended may have others that take a moment longer.
+    wait_for(nobody_listens, 1, f"nobody listens on port {port}")
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("", port))

@@ -69,8 +69,10 @@ def failure_of(run: Run) -> Failure | None:
     victim = _first_ended(run) or _left_early(run) or _first_victim(run)
     if victim is not None:
         return victim
-    said = last_exception(run.launcher_log)
-    return Failure(None, None, said or _launcher_end(run), "torchrun's own output is in the run directory.")
+    said = last_exception(run.launcher_log) or _launcher_end(run)
+    entry = match(said)
+    advice = entry.advice if entry else "torchrun's own output is in the run directory."
+    return Failure(None, entry.slug if entry else None, said, advice)
 
 
 def echoes(run: Run) -> set[int]:
@@ -244,4 +246,5 @@ def _launcher_end(run: Run) -> str:
         return "The launcher was lost."
     if run.returncode < 0:
         return f"torchrun itself was ended by {signal.Signals(-run.returncode).name}."
-    return f"torchrun ended with exit code {run.returncode}."
+    words = run.launcher_log.strip().splitlines()
+    return words[-1] if words else f"torchrun ended with exit code {run.returncode}."

@@ -4,7 +4,8 @@ It reads orders from its standard input, one JSON object a line, and answers on 
 ends, whoever started it is gone, and it ends everything below it. A warm agent has torch imported and forks torchrun's
 main and the ranks; a guard starts torchrun's main in a new interpreter. Neither makes a CUDA call, ever.
 
-Orders: ``{"do": "run", …}``, ``{"do": "stop"}``, ``{"do": "devices"}``. Answers: ``ready``, ``started``, ``ended``, ``devices``.
+Orders: ``{"do": "run", …}``, ``{"do": "stop"}``, ``{"do": "devices"}``.
+Answers: ``ready``, ``started``, ``ended``, ``devices``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ import psutil
 
 from . import fork_rank, torchrun_main, tree
 
-IDLE_S = 15 * 60
 STRAGGLER_S = 5.0
 LAST_WORDS_S = 0.5
 
@@ -55,11 +55,14 @@ class Agent:
         Import torch and fork, or guard a cold launch.
     path : list of str
         ``sys.path`` for the ranks, without the script's folder.
+    idle_s : float
+        Seconds without an order after which it ends.
     """
 
-    def __init__(self, warm: bool, path: list[str]) -> None:
+    def __init__(self, warm: bool, path: list[str], idle_s: float) -> None:
         self.warm = warm
         self.path = path
+        self.idle_s = idle_s
         self.launch: Launch | None = None
         self.rest = b""
         # Answers go to the old standard output; nothing that a library prints can mix with them.
@@ -78,7 +81,7 @@ class Agent:
         tree.become_subreaper()
 
     def serve(self) -> None:
-        """Work until the input ends, or nobody has asked for anything in a quarter of an hour."""
+        """Work until the input ends, or nobody has asked for anything for a while."""
         if self.warm:
             for name in MODULES:
                 with contextlib.suppress(ModuleNotFoundError):  # torch itself is checked before an agent is started
@@ -93,7 +96,7 @@ class Agent:
         while True:
             busy = self.launch is not None
             waiting = [0, self.wake] + ([self.launch.channel] if busy and self.launch.channel else [])
-            readable, _, _ = select.select(waiting, [], [], 0.1 if busy else 5.0)
+            readable, _, _ = select.select(waiting, [], [], 0.1 if busy else min(5.0, self.idle_s))
             if self.wake in readable:
                 with contextlib.suppress(BlockingIOError):
                     self.wake.recv(4096)
@@ -104,7 +107,7 @@ class Agent:
                 last = time.monotonic()
             elif 0 in readable:
                 last = time.monotonic()
-            elif time.monotonic() - last > IDLE_S:
+            elif time.monotonic() - last > self.idle_s:
                 self.give_up()
 
     def read_orders(self) -> bool:
@@ -213,8 +216,9 @@ class Launch:
             except BaseException:
                 traceback.print_exc()
             finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
+                with contextlib.suppress(Exception):  # a full disk
+                    sys.stdout.flush()
+                    sys.stderr.flush()
                 os._exit(code)
         theirs.close()
         ours.setblocking(False)
@@ -325,7 +329,11 @@ class Launch:
                 self.channel.sendall(json.dumps(what).encode() + b"\n")
 
     def _end_stragglers(self) -> None:
-        for mark in os.scandir(os.path.join(self.run_dir, "finished")) if self.ranks else ():
+        try:
+            marks = list(os.scandir(os.path.join(self.run_dir, "finished")))
+        except OSError:  # somebody has removed the run directory
+            return
+        for mark in marks:
             pid = int(mark.name)
             if pid not in self.ranks or pid in self.ended or pid in self.stragglers:
                 continue
@@ -383,6 +391,6 @@ class Launch:
             self.channel = None
 
 
-def main(kind: str, path: list[str]) -> None:
+def main(kind: str, path: list[str], idle_s: float) -> None:
     """Be an agent; `kind` is ``warm`` or ``guard``."""
-    Agent(kind == "warm", path).serve()
+    Agent(kind == "warm", path, idle_s).serve()

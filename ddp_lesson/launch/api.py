@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from .tree import MARK
 
 STOP_S = 8.0
 LOOK_S = 0.05
+BLOCK = 4096
 
 
 class Interrupted(KeyboardInterrupt):
@@ -88,13 +90,31 @@ def torchrun(
 
 
 def launch(
-    options: Options, env: Mapping[str, str | None] | None = None, watch: Callable[[Run], None] | None = None
+    options: Options,
+    env: Mapping[str, str | None] | None = None,
+    watch: Callable[[Run], None] | None = None,
+    text: bytes | None = None,
+    notes: Sequence[str] = (),
 ) -> Run:
-    """As `torchrun`, from options that are parsed already."""
+    """As `torchrun`, from options that are parsed already.
+
+    Parameters
+    ----------
+    text : bytes, optional
+        What was written as the script: another notebook may have written its own there a moment later.
+    notes : sequence of str
+        What the caller has to say about the run.
+    """
     way = plan.make(options, env)
+    if text is None:
+        try:
+            text = Path(way.script).read_bytes()
+        except OSError as error:
+            raise LaunchError(f"{way.script} cannot be read: {error.strerror}.") from None
     number, folder = places.new_run_folder(way.script)
+    source = folder / Path(way.script).name
     try:
-        source = shutil.copy2(way.script, folder / Path(way.script).name)
+        source.write_bytes(text)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise LaunchError(places.cannot_write(folder, error)) from None
@@ -109,7 +129,7 @@ def launch(
         "started": time.time(),
         "timeout": options.timeout,
         "warm": way.warm,
-        "notes": way.notes,
+        "notes": [*notes, *way.notes],
         "t0_ns": time.monotonic_ns(),
     }
     run = Run(folder, info)
@@ -141,7 +161,7 @@ def launch(
         else:
             pool.give(agent)
     shutil.rmtree(folder / "finished", ignore_errors=True)
-    _check_source(run, Path(source))
+    _check_source(run, source)
     _save(folder, info)
     places.prune(folder)
     run = Run(folder, info)
@@ -178,9 +198,7 @@ def _agent(way: plan.Plan, info: dict[str, Any]) -> Agent:
     return agent
 
 
-def _order(
-    agent: Agent, options: Options, way: plan.Plan, folder: Path, source: str, t0_ns: int
-) -> dict[str, Any]:
+def _order(agent: Agent, options: Options, way: plan.Plan, folder: Path, source: Path, t0_ns: int) -> dict[str, Any]:
     ours = {MARK: agent.mark, "DDP_LESSON_RUN_DIR": str(folder), "DDP_LESSON_T0_NS": str(t0_ns)}
     env = {**way.env, **ours}
     return {
@@ -233,9 +251,17 @@ def _check_source(run: Run, source: Path) -> None:
 
 
 def _save(folder: Path, info: dict[str, Any]) -> None:
+    file, draft = folder / "run.json", folder / ".run.json"
     try:
-        draft = folder / ".run.json"
         draft.write_text(json.dumps(info, indent=1), encoding="utf-8")
-        os.replace(draft, folder / "run.json")
+        os.replace(draft, file)
     except OSError as error:
         info["notes"].append(places.cannot_write(folder, error))
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        # On a full disk the block that the file has takes a few more words.
+        text = json.dumps(info, indent=1)
+        if len(text) <= BLOCK:
+            with contextlib.suppress(OSError), open(file, "r+", encoding="utf-8") as opened:
+                opened.write(text)
+                opened.truncate()

@@ -18,14 +18,15 @@ from typing import Any
 
 from . import tree
 
-# Variables that native code, torch or a library below it reads when it is loaded: a warm agent serves only those that it
-# was born with.
+# Variables that native code, torch or a library below it reads when it is loaded: a warm agent serves only those that
+# it was born with.
 AT_LOAD = (
     "OMP_ MKL_ KMP_ GOMP_ GOTO_ OPENBLAS_ BLIS_ VECLIB_ NUMEXPR_ ATEN_ TORCH PYTORCH_ CUDA_ CUBLAS_ CUDNN_ NCCL_ GLOO_ "
     "NVIDIA_ HIP_ ROCR_ XPU_ ZE_ TRITON_ LD_ DYLD_ PYTHON MALLOC_ GLIBC_ LANG LC_ TZ HOME TMP TEMP PATH VIRTUAL_ENV "
     "ONEDNN_ DNNL_ MKLDNN_ KINETO_ LOGLEVEL AOT INDUCTOR_ PT2_ NPY_ NUMPY_ SYMPY_ MPMATH_ OPENSSL_ USER LOGNAME"
 ).split()
 START_S = 120.0
+IDLE_S = 15 * 60.0
 MOST_IDLE = 2
 
 _START = """
@@ -36,7 +37,7 @@ path = list(sys.path)
 sys.path.append(sys.argv[2])
 from ddp_lesson.launch.agent import main
 sys.path.remove(sys.argv[2])
-main(sys.argv[1], path)
+main(sys.argv[1], path, float(sys.argv[3]))
 """
 
 
@@ -52,9 +53,11 @@ class Agent:
     kind : {"warm", "guard"}
     env : mapping
         Its whole environment.
+    idle_s : float
+        Seconds without an order after which it ends by itself.
     """
 
-    def __init__(self, kind: str, env: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, env: Mapping[str, str], idle_s: float = IDLE_S) -> None:
         self.kind = kind
         self.key = at_load(env)
         self.mark = uuid.uuid4().hex
@@ -65,7 +68,7 @@ class Agent:
         self.rss = 0
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-c", _START, kind, str(Path(__file__).parents[2])],
+            [sys.executable, "-u", "-c", _START, kind, str(Path(__file__).parents[2]), str(idle_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

@@ -37,7 +37,8 @@ class Printer:
             where = f"It began on rank {run.failure.rank}: " if run.failure.rank is not None else ""
             print(f"{where}{run.failure.exception or ''}\n{run.failure.advice}", file=err)
         codes = ", ".join(str(rank.exitcode) for rank in run.ranks)
-        how = "finished" if run.ok else "reached the deadline" if run.timed_out else "stopped" if run.stopped else "failed"
+        ends = {"finished": run.ok, "reached the deadline": run.timed_out, "stopped": run.stopped, "failed": True}
+        how = next(words for words, true in ends.items() if true)
         print(f"{how} after {run.wall_s:.1f} s; exit codes by rank: {codes}; all of it in {run.path}", file=err)
 
     def _print_new(self, file: Path, last: bool) -> None:

@@ -167,7 +167,8 @@ def _show(error: BaseException) -> None:
         raise
     except BaseException as second:
         print("Error in sys.excepthook:", file=sys.stderr)
-        sys.__excepthook__(type(second), second, second.__traceback__.tb_next)
+        frames = second.__traceback__.tb_next
+        sys.__excepthook__(type(second), second.with_traceback(frames), frames)
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, trace)
 

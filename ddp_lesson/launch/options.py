@@ -184,9 +184,9 @@ def _take(found: Options, option: str, value: str | None) -> None:
 
 def _check_number(option: str, value: str | None) -> None:
     # torchrun itself would answer these with a traceback, after seconds.
-    if option in ("--max-restarts", "--node-rank", "--master-port", "--shutdown-timeout"):
-        if not str(value).isdecimal():
-            raise LaunchError(f"{option} {value}: a whole number, 0 or more, is needed.")
+    whole = ("--max-restarts", "--node-rank", "--master-port", "--shutdown-timeout")
+    if option in whole and not str(value).isdecimal():
+        raise LaunchError(f"{option} {value}: a whole number, 0 or more, is needed.")
     if option == "--nnodes":
         low, colon, high = str(value).rpartition(":")
         low = low if colon else high
@@ -194,7 +194,7 @@ def _check_number(option: str, value: str | None) -> None:
             raise LaunchError(f"--nnodes {value}: a number of nodes from 1 on, or a range such as 1:2, is needed.")
     if option == "--monitor-interval":
         try:
-            right = float(str(value)) >= 0
+            right = 0 <= float(str(value)) < math.inf
         except ValueError:
             right = False
         if not right:
@@ -204,6 +204,6 @@ def _check_number(option: str, value: str | None) -> None:
 def _unknown(option: str) -> str:
     known = sorted(WITH_VALUE | FLAGS | KIT_WITH_VALUE | KIT_FLAGS - {"--json"})
     near = [name for name in known if len(option) > 3 and name.startswith(option)]
-    near = near or difflib.get_close_matches(option, known, n=1, cutoff=0.5)
+    near = near or difflib.get_close_matches(option, known, n=1, cutoff=0.7)
     hint = f"did you mean {near[0]}?" if near else "see torchrun --help for torchrun's own."
     return f"{option} is no option of torchrun or of the kit: {hint} The script's own arguments come after its name."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 from .errors import LaunchError
@@ -20,11 +21,25 @@ def root() -> Path:
     named = os.environ.get("DDP_LESSON_HOME")
     if named:
         return Path(named).resolve()
-    here = Path.cwd()
+    here = working_folder()
     for folder in (here, *here.parents):
         if (folder / "ddp_lesson" / "scripts").is_dir():
             return folder
     return here
+
+
+def working_folder() -> Path:
+    """The working directory.
+
+    Raises
+    ------
+    LaunchError
+        When it has been removed.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise LaunchError("The working directory has been removed: change to a folder that is there.") from None
 
 
 def scripts_folder() -> Path:
@@ -60,9 +75,7 @@ def new_run_folder(script: str) -> tuple[int, Path]:
             try:
                 # Whoever had the number a moment ago may be done with it already.
                 if not any(folder.glob(f"{number}-*")):
-                    path.mkdir()
-                    (path / "records").mkdir()
-                    (path / "finished").mkdir()
+                    _make_run_folder(path)
                     return number, path
             finally:
                 (folder / f".{number}").rmdir()
@@ -71,10 +84,18 @@ def new_run_folder(script: str) -> tuple[int, Path]:
         raise LaunchError(cannot_write(folder, error)) from None
 
 
+def _make_run_folder(path: Path) -> None:
+    try:
+        for made in (path, path / "records", path / "finished"):
+            made.mkdir()
+        (path / "exits.jsonl").write_bytes(b"\n")  # has a block of its own if the disk fills up
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
 def prune(keep: Path) -> list[Path]:
     """Remove the oldest run directories beyond 50 runs or 500 MB; never `keep` or one that is still running."""
-    import shutil
-
     found = [path for _, path in sorted(_numbered(runs_folder()))]
     sizes = {path: _size(path) for path in found}
     removed = []

@@ -16,7 +16,7 @@ import psutil
 from . import client
 from .errors import LaunchError
 from .options import Options
-from .places import root
+from .places import root, working_folder
 
 # ipykernel sets these for itself; a rank started from a shell does not have them.
 KERNEL_ONLY = ("MPLBACKEND", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PAGER", "GIT_PAGER", "JPY_PARENT_PID")
@@ -64,15 +64,16 @@ def make(options: Options, changes: Mapping[str, str | None] | None = None) -> P
     Raises
     ------
     LaunchError
-        When torch is missing or the script is.
+        When torch is missing or the script is, or when something cannot be handed to a process.
     """
     require_torch()
-    script = str(options.script)
-    if not Path(script).is_file():
-        raise LaunchError(
-            f"{script} is a folder, not a script." if Path(script).is_dir() else
-            f"{script}: there is no such script (looked from {Path.cwd()})."
-        )
+    script, here = str(options.script), working_folder()
+    if os.path.isdir(script):
+        raise LaunchError(f"{script} is a folder, not a script.")
+    if not os.path.isfile(script):
+        raise LaunchError(f"{script}: there is no such script (looked from {here}).")
+    if any("\0" in arg for arg in options.args):
+        raise LaunchError("An argument of the script holds a null character: no process can be given that.")
     changes = dict(changes or {})
     env = _base_env(changes)
     loopback = options.nodes == 1 and _local_endpoint(options)
@@ -133,6 +134,8 @@ def _base_env(changes: Mapping[str, str | None]) -> dict[str, str]:
         for name in KERNEL_ONLY:
             env.pop(name, None)
     for name, value in changes.items():
+        if not isinstance(name, str) or not name or "=" in name or "\0" in f"{name}{value}":
+            raise LaunchError(f"env: {name!r}: {value!r} cannot be an environment variable.")
         env.pop(name, None)
         if value is not None:
             env[name] = str(value)

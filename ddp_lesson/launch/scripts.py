@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def checked(name: str | None) -> Path:
         raise LaunchError(f"{name}: a script's name must end in .py")
     folder = scripts_folder()
     path = Path(os.path.normpath(folder / name))
-    if not path.resolve().is_relative_to(folder.resolve()) or "\0" in name:
+    # A shell would read ~ as the home folder.
+    if "\0" in name or name.startswith("~") or not path.resolve().is_relative_to(folder.resolve()):
         raise LaunchError(f"{name}: scripts are written into ddp_lesson/scripts/; give a plain name such as hello.py")
     return path
 
@@ -45,17 +47,20 @@ def check_source(source: str, name: str) -> None:
     if not source.strip():
         raise LaunchError(f"The cell holds no script: write the lines of {name} below the %%torchrun line.")
     try:
-        compile(source, name, "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the ranks say it themselves
+            compile(source, name, "exec", dont_inherit=True)
     except SyntaxError as error:
+        if error.lineno is None:  # a null byte in the cell
+            raise LaunchError(f"{name} cannot be read by Python: {error}. Nothing was launched.") from None
         line = (error.text or "").rstrip("\n")
         where = f"{name}, line {error.lineno}, column {error.offset}: {error.msg}."
-        hint = " This is a script, not a notebook cell: % and ! lines do not work in it." if line.lstrip()[:1] in (
-            "%",
-            "!",
-        ) else ""
+        hint = ""
+        if line.lstrip().startswith(("%", "!")):
+            hint = " This is a script, not a notebook cell: % and ! lines do not work in it."
         mark = f"\n    {line}\n    {' ' * max((error.offset or 1) - 1, 0)}^" if line else ""
         raise LaunchError(f"{where}{hint} Nothing was launched.{mark}") from None
-    except ValueError as error:  # a null byte in the cell
+    except ValueError as error:  # a null byte in older Pythons, or half a character
         raise LaunchError(f"{name} cannot be read by Python: {error}. Nothing was launched.") from None
 
 
@@ -75,7 +80,7 @@ def write(name: str | None, source: str) -> tuple[Path, Path | None]:
         When it cannot be written.
     """
     path = checked(name)
-    data = source.encode("utf-8", "surrogatepass")
+    data = encoded(source)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _ledger() as written:
@@ -96,6 +101,11 @@ def write(name: str | None, source: str) -> tuple[Path, Path | None]:
     except OSError as error:
         raise LaunchError(cannot_write(path, error)) from None
     return path, kept
+
+
+def encoded(source: str) -> bytes:
+    """A cell's text as it stands in the script's file."""
+    return source.encode("utf-8", "surrogatepass")
 
 
 def _digest(data: bytes) -> str:
@@ -142,7 +152,8 @@ def _ledger() -> Iterator[dict[str, list[str]]]:
             pass
         try:
             written = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            written = {name: known for name, known in written.items() if isinstance(known, list)}
+        except (OSError, ValueError, AttributeError):
             written = {}
         before = json.dumps(written, indent=1, sort_keys=True)
         yield written

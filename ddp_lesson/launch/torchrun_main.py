@@ -6,7 +6,8 @@ one. torchrun decides everything; only these doors are changed:
 - the stores: torch binds them to all interfaces, also for a 127.0.0.1 endpoint, and they ask nobody who he is;
 - the workers' processes, warm: the agent forks them instead of starting a new interpreter;
 - the workers' exit codes: torchrun's report has only the first ones;
-- the delays that only several nodes need.
+- the delays that only several nodes need;
+- the wait for workers that stay when another one has failed: 30 s in torchrun, whatever --shutdown-timeout says.
 """
 
 from __future__ import annotations
@@ -52,7 +53,20 @@ def run(config: dict[str, Any], channel: socket.socket | None = None) -> None:
             return connection.popen(handler, args, env)
 
     subprocess_handler.SubprocessHandler._popen = popen
+    wait_for_survivors(int(config["argv"][config["argv"].index("--shutdown-timeout") + 1]))
     torchrun.main(_supported(config["argv"]))
+
+
+def wait_for_survivors(seconds: int) -> None:
+    """Let ranks that ignore SIGTERM live at most so long after another rank has failed."""
+    from torch.distributed.elastic.multiprocessing.api import PContext
+
+    close = PContext.close
+
+    def close_soon(self: PContext, death_sig: signal.Signals | None = None, timeout: int = seconds) -> None:
+        close(self, death_sig, timeout)
+
+    PContext.close = close_soon
 
 
 def bind_stores_to_loopback() -> None:
@@ -159,16 +173,19 @@ def _kept(popen: Any, config: dict[str, Any]) -> Any:
 
     def start(self: Any, args: tuple, env: dict[str, str]) -> subprocess.Popen:
         process = popen(self, args, env)
-        inner, seen = process.poll, []
+        seen = []
 
-        def poll() -> int | None:
-            code = inner()
-            if code is not None and not seen:
-                seen.append(code)
-                note_exit(config["run_dir"], config["t0_ns"], env, self.local_rank_id, process.pid, code)
-            return code
+        def noting(ask: Any) -> Any:
+            def asked(*args: Any, **options: Any) -> int | None:
+                code = ask(*args, **options)
+                if code is not None and not seen:
+                    seen.append(code)
+                    note_exit(config["run_dir"], config["t0_ns"], env, self.local_rank_id, process.pid, code)
+                return code
 
-        process.poll = poll
+            return asked
+
+        process.poll, process.wait = noting(process.poll), noting(process.wait)
         return process
 
     return start

@@ -1,12 +1,17 @@
 """Says everything that a launch decides about a process, as JSON on one line."""
 
+import gc
 import json
+import locale
+import logging
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import sys
 import threading
+import warnings
 
 import numpy
 import torch
@@ -66,6 +71,16 @@ print(
             "recursion": sys.getrecursionlimit(),
             "random": [random.random(), float(numpy.random.rand()), torch.rand(1).item(), torch.initial_seed()],
             "cuda_seed_queue": len(torch.cuda._queued_calls),
+            "cuda_is_initialized": torch.cuda.is_initialized(),
+            "logging": [str(logging.getLogger().handlers), logging.getLogger().level],
+            "warnings": sorted(map(str, warnings.filters)),
+            "gc": [gc.isenabled(), gc.get_threshold(), gc.get_debug()],
+            "locale": locale.setlocale(locale.LC_ALL),
+            "limits": [resource.getrlimit(which) for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE)],
+            "hooks": [threading.excepthook is threading.__excepthook__, sys.unraisablehook is sys.__unraisablehook__],
+            "trace": [sys.gettrace(), sys.getprofile(), sys.getswitchinterval()],
+            "import": [str(finder) for finder in sys.meta_path],
+            "precision": torch.get_float32_matmul_precision(),
         }
     )
 )
