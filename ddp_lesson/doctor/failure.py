@@ -21,6 +21,7 @@ VICTIM = re.compile(
     r"unhandled system error|the store .*(gone|closed)|failed to pass monitoredBarrier|SignalException",
     re.IGNORECASE,
 )
+_CLOSED = re.compile(r"Connection (closed|reset) by peer|Broken pipe")
 _PREFIX = re.compile(r"^\[(rank|default)\d+\]:\s?", re.MULTILINE)
 _GROUP = re.compile(r"^  \+ Exception Group Traceback .*?^  \| (\w*Group: [^\n]*)", re.MULTILINE | re.DOTALL)
 _HEADER = "Traceback (most recent call last):"
@@ -160,11 +161,20 @@ def _first_signal(run: Run) -> Failure | None:
 
 
 def _first_ended(run: Run) -> Failure | None:
-    # With nobody ended before it, TERM did not come from the launcher, nor ABRT from a peer's end.
-    first = next(iter(_ordered(run)), None)
-    if first is None or first["exitcode"] not in (-signal.SIGTERM, -signal.SIGABRT) or _launcher_lost(run):
+    """A rank that ended by TERM or ABRT and was the first to end, so that neither came from another one's end."""
+    ordered = _ordered(run)
+    if not ordered or _launcher_lost(run):
         return None
-    return _by_signal(first)
+    # The system closes the connections of a process before it reports its end: a victim can be reported first. The
+    # launcher sees a victim's end some milliseconds later and only then sends TERM; it never sends ABRT.
+    lost = any(_CLOSED.search(_exception(rank) or "") for rank in run.ranks)
+    margin = {-signal.SIGTERM: 0.01 * lost, -signal.SIGABRT: 1.0 * lost}
+    suffered = {rank.rank for rank in run.ranks if VICTIM.search(_last_attempt(rank, "stderr.log"))}
+    for entry in ordered:
+        early = entry["t"] - ordered[0]["t"] <= margin.get(entry["exitcode"], -1)
+        if early and entry["rank"] not in suffered:
+            return _by_signal(entry)
+    return None
 
 
 def _by_signal(entry: dict) -> Failure:

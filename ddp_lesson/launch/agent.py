@@ -204,7 +204,7 @@ class Launch:
 
     def _fork(self) -> int:
         ours, theirs = socket.socketpair()
-        pid = os.fork()
+        pid = fork_rank.fork()
         if pid == 0:
             code = 1
             try:
@@ -263,13 +263,15 @@ class Launch:
             tree.send(tree.descendants(), signal.SIGTERM)
             self.kill_at = time.monotonic() + tree.GRACE_S
         else:
-            self.kill_at = 0.0
+            self.kill_at = time.monotonic()
 
     def _read_channel(self) -> None:
         try:
             data = self.channel.recv(1 << 20)
         except BlockingIOError:
             return
+        except ConnectionResetError:  # torchrun has left without reading everything
+            data = b""
         if not data:
             self.channel.close()
             self.channel = None
@@ -287,7 +289,7 @@ class Launch:
         order |= {"path": self.agent.path, "source": self.order["source"]}
         order["finished"] = os.path.join(self.run_dir, "finished")
         read, write = os.pipe()
-        pid = os.fork()
+        pid = fork_rank.fork()
         if pid == 0:
             try:
                 os.close(read)
@@ -354,6 +356,10 @@ class Launch:
 
     def _finish(self, code: int) -> None:
         left = tree.descendants()
+        if left and self.reason is None and code >= 0:
+            # Helpers of multiprocessing end by themselves, a moment after whom they helped.
+            psutil.wait_procs(left, timeout=LAST_WORDS_S)
+            left = tree.descendants()
         if left and self.reason is None:
             self._say_who_is_left(code)
         for grace in (tree.GRACE_S, 0.5):

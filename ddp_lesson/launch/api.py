@@ -27,7 +27,8 @@ class Interrupted(KeyboardInterrupt):
     """A person stopped the run; `run` holds what it left."""
 
     def __init__(self, run: Run) -> None:
-        super().__init__(f"{run.script} was stopped after {run.wall_s:.1f} s.")
+        when = f"was stopped after {run.wall_s:.1f} s" if run.stopped else "had ended when the interrupt came"
+        super().__init__(f"{run.script} {when}.")
         self.run = run
 
     def _render_traceback_(self) -> list[str]:
@@ -160,10 +161,13 @@ def launch(
             agent.close()
         else:
             pool.give(agent)
-    shutil.rmtree(folder / "finished", ignore_errors=True)
-    _check_source(run, source)
-    _save(folder, info)
-    places.prune(folder)
+    try:
+        shutil.rmtree(folder / "finished", ignore_errors=True)
+        _check_source(run, source)
+        _save(folder, info)
+        places.prune(folder)
+    except KeyboardInterrupt:  # a moment too late; the result is there
+        interrupted = True
     run = Run(folder, info)
     if interrupted:
         raise Interrupted(run)

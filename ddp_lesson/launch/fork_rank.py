@@ -23,6 +23,18 @@ from typing import Any, NoReturn
 from . import tree
 
 
+def fork() -> int:
+    """As ``os.fork``; the child's signals wait until it has handlers of its own, for the agent's must not run in it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        if pid != 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return pid
+
+
 def enter(order: dict[str, Any], ready: int) -> NoReturn:
     """Become the rank that `order` describes, run its script, leave.
 

@@ -194,6 +194,18 @@ class Run:
 
         return show.plot_samples(self, **options)
 
+    def plot_exchange(self, **options: Any) -> Figure:
+        """What every rank held before a collective and after it. See `ddp_lesson.show.plot_exchange`."""
+        from ddp_lesson import show
+
+        return show.plot_exchange(self, **options)
+
+    def plot_devices(self, **options: Any) -> Figure:
+        """Which GPUs a process sees under several values. See `ddp_lesson.show.plot_devices`."""
+        from ddp_lesson import show
+
+        return show.plot_devices(self, **options)
+
     def plot(self, *names: str, **options: Any) -> Figure:
         """Recorded values over steps, per rank and averaged. See `ddp_lesson.show.plot`."""
         from ddp_lesson import show

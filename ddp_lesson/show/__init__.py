@@ -1,9 +1,11 @@
 """Looks at a finished run: pictures, tables, and what a cell shows. Nothing here starts a process."""
 
+from .devices import plot_devices
+from .exchange import plot_exchange
 from .memory import plot_memory
 from .samples import plot_samples
 from .table import table
 from .timeline import plot_timeline
 from .values import plot
 
-__all__ = ["plot", "plot_memory", "plot_samples", "plot_timeline", "table"]
+__all__ = ["plot", "plot_devices", "plot_exchange", "plot_memory", "plot_samples", "plot_timeline", "table"]

@@ -50,6 +50,9 @@ def finished(path: Path, ranks: list[tuple[int, str]], **info) -> Run:
         ([(0, ""), (1, CLOSED)], 0, "Rank 0 had ended"),
         ([(1, RAISED), (1, RAISED)], 0, "ValueError: planted"),
         ([(-6, "terminate called"), (-9, "")], 1, "SIGKILL"),
+        ([(1, CLOSED), (-6, "")], 1, "The process was ended by SIGABRT."),
+        ([(-15, ""), (1, CLOSED)], 0, "The process was ended by SIGTERM."),
+        ([(0, ""), (1, CLOSED), (-6, CLOSED)], 0, "Rank 0 had ended"),
     ],
 )
 def test_the_cause_beats_what_its_victims_say(tmp_path, ranks, rank, exception):

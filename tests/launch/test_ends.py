@@ -65,6 +65,20 @@ def test_the_death_of_torchrun_ends_its_ranks(background, home, cold):
         assert [rank.exitcode for rank in run.ranks] == [-signal.SIGTERM] * 2
 
 
+def test_the_death_of_torchrun_before_it_has_heard_of_its_ranks_end(background, home):
+    running = background(STAY, nproc_per_node=2)
+    folder, rows = wait_for_ranks(home)
+    launcher = launcher_of(folder)
+    launcher.suspend()
+    psutil.Process(rows[1]["pid"]).kill()
+    wait_for(lambda: (folder / "exits.jsonl").read_text().strip(), 10, "the agent's note of the end")
+    launcher.kill()
+    run = running.result(GONE_S)
+    assert_all_is_well(rows, seconds=1)
+    assert run.returncode == -signal.SIGKILL
+    assert [rank.exitcode for rank in run.ranks] == [-signal.SIGTERM, -signal.SIGKILL]
+
+
 @BOTH
 def test_the_death_of_the_agent_ends_the_run(background, home, cold):
     running = background(STAY, nproc_per_node=2, cold=cold)

@@ -53,11 +53,13 @@ def test_interrupt_before_anything_is_launched(kernel):
     assert_next_cell_runs(kernel)
 
 
-@pytest.mark.parametrize("words", ["ddp", "stubborn family"])
-def test_interrupt_gives_control_back_and_leaves_nothing(kernel, words):
+@pytest.mark.parametrize("words, presses", [("ddp", 1), ("stubborn family", 1), ("stubborn family", 2)])
+def test_interrupt_gives_control_back_and_leaves_nothing(kernel, words, presses):
     cell, folder, rows = start(kernel, words)
     pressed = time.monotonic()
-    kernel.manager.interrupt_kernel()
+    for _ in range(presses):
+        kernel.manager.interrupt_kernel()
+        time.sleep(0.3)
     ended = kernel.finish(cell, timeout=20)
     assert time.monotonic() - pressed < CONTROL_S
     assert_none_left(pids_of(rows), seconds=1)
