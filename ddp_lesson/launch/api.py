@@ -140,7 +140,7 @@ def launch(
         agent = _agent(way, info)
         info["t0_ns"] = time.monotonic_ns()
         _save(folder, info)
-        agent.order(_order(agent, options, way, folder, source, info["t0_ns"]))
+        agent.order(_order(agent, options, way, folder, source, info["t0_ns"], env or {}))
         interrupted = _follow(agent, run, watch)
         finished = True
     except LaunchError:
@@ -202,9 +202,20 @@ def _agent(way: plan.Plan, info: dict[str, Any]) -> Agent:
     return agent
 
 
-def _order(agent: Agent, options: Options, way: plan.Plan, folder: Path, source: Path, t0_ns: int) -> dict[str, Any]:
+def _order(
+    agent: Agent,
+    options: Options,
+    way: plan.Plan,
+    folder: Path,
+    source: Path,
+    t0_ns: int,
+    changes: Mapping[str, str | None],
+) -> dict[str, Any]:
     ours = {MARK: agent.mark, "DDP_LESSON_RUN_DIR": str(folder), "DDP_LESSON_T0_NS": str(t0_ns)}
     env = {**way.env, **ours}
+    for name, value in changes.items():
+        if value is None:  # ours, too: without DDP_LESSON_RUN_DIR a script is on its own
+            env.pop(name, None)
     return {
         "do": "run",
         "argv": ["--log-dir", str(folder / "logs"), *way.argv, way.script, *options.args],

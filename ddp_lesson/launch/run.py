@@ -212,6 +212,12 @@ class Run:
 
         return show.plot(self, *names, **options)
 
+    def plot_attempts(self, name: str = "loss", **options: Any) -> Figure:
+        """A recorded value over steps, each attempt of a restarted run apart. See `ddp_lesson.show.plot_attempts`."""
+        from ddp_lesson import show
+
+        return show.plot_attempts(self, name, **options)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from ddp_lesson.show.outcome import outcome
 

@@ -7,7 +7,7 @@ from ddp_lesson.rank import span
 
 dist.init_process_group("gloo")
 a = torch.randn(800, 800)
-for name, threads in (("one thread", 1), ("a thread per core", os.cpu_count())):
+for name, threads in (("work on one thread", 1), ("work on every core", os.cpu_count())):
     torch.set_num_threads(threads)
     a @ a
     dist.barrier()

@@ -150,6 +150,8 @@ def _owner(before: Held, rank: int, place: int, values: Values) -> int | None:
     whole = [holder for holder in before if before[holder] == values]
     if len(whole) == 1:
         return whole[0]
+    if any(_same(expected, values) for expected in _computed(before).values()):
+        return None
     holders = [holder for holder, values in before.items() if value in values]
     if len(holders) == 1:
         return holders[0]

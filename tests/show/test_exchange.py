@@ -95,6 +95,11 @@ def test_a_whole_row_that_one_rank_held_bears_its_colour_even_if_another_held_a_
     assert boxes(fig) == [RANKS[0]] * 4 + [RANKS[1]] * 2 + [RANKS[0]] * 2
 
 
+def test_a_sum_is_grey_also_where_a_rank_happened_to_hold_the_same_number(exchanged: Exchange) -> None:
+    fig = plot_exchange(exchanged([[1, 0], [0, 1]], [[1, 1], [1, 1]]))
+    assert boxes(fig) == [RANKS[0]] * 2 + [FAINT] * 2 + [RANKS[1]] * 2 + [FAINT] * 2
+
+
 def test_each_box_bears_its_value(exchanged: Exchange) -> None:
     assert words(plot_exchange(exchanged([[1.0], [2.25]], [[1.625], [1.625]]))) == ["1", "1.62", "2.25", "1.62"]
 
