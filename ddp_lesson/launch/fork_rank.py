@@ -1,8 +1,9 @@
 """Turns a forked child of the agent into what ``python -u script.py`` would be.
 
 What cannot be made the same: modules that the agent has imported are in ``sys.modules``, all ranks share the agent's
-string-hash seed (a set of strings has one order in all ranks), the parent is the agent instead of torchrun, and the
-process leaves without tearing the interpreter down. `--cold` has none of these.
+string-hash seed (a set of strings has one order in all ranks), the parent is the agent instead of torchrun, ``/proc``
+shows the agent's environment, a ``__del__`` of what is still there at the end does not run, and the process leaves
+without tearing the interpreter down. `--cold` has none of these.
 """
 
 from __future__ import annotations

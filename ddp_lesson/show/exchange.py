@@ -150,9 +150,10 @@ def _owner(before: Held, rank: int, place: int, values: Values) -> int | None:
     whole = [holder for holder in before if before[holder] == values]
     if len(whole) == 1:
         return whole[0]
-    if any(_same(expected, values) for expected in _computed(before).values()):
+    computed = _computed(before)
+    if computed and (_same(computed["the sum"], values) or _same(computed["the mean"], values)):
         return None
-    holders = [holder for holder, values in before.items() if value in values]
+    holders = [holder for holder, held in before.items() if value in held]
     if len(holders) == 1:
         return holders[0]
     return rank if place < len(before[rank]) and before[rank][place] == value else None

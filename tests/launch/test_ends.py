@@ -40,7 +40,7 @@ def assert_all_is_well(rows: dict, seconds: float = GONE_S) -> None:
 
 
 def test_deadline_ends_ranks_that_ignore_signals_or_have_stopped_and_their_children_elsewhere(background, home):
-    running = background(STAY, "stubborn", "family", "ddp", "stops", nproc_per_node=2, timeout=2)
+    running = background(STAY, "stubborn", "family", "ddp", "stops", nproc_per_node=2, timeout=3)
     _, rows = wait_for_ranks(home)
     run = running.result(30)
     assert_all_is_well(rows, seconds=1)
