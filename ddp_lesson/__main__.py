@@ -10,7 +10,8 @@ from collections.abc import Callable
 USAGE = """usage: python -m ddp_lesson COMMAND …
 
   run [options] script.py [arguments]   launch a script with torchrun; options are torchrun's own, and
-                                        --timeout SECONDS, --cold, --json
+                                        --timeout SECONDS, --cold, --json,
+                                        --expect-failure (then a run that fails is right)
   preflight [--json]                    what this machine can do, and what is in the way
 """
 
@@ -59,6 +60,8 @@ def _run(words: list[str]) -> int:
         print(json.dumps(_as_dict(run)))
     else:
         printer.finish(run)
+    if run.ok and options.expect_failure:
+        print("The run was expected to fail (--expect-failure), but every rank finished.", file=sys.stderr)
     return 0 if run.ok != options.expect_failure else 1
 
 

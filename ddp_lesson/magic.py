@@ -51,6 +51,9 @@ def torchrun_cell(line: str, cell: str | None = None) -> None:
     if cell is None:
         if options.script is None:
             raise LaunchError("Which script? Write, for example, %torchrun --nproc-per-node 2 train.py")
+        written = scripts.scripts_folder() / options.script
+        if not os.path.exists(options.script) and written.is_file():
+            options.script = os.path.relpath(written)  # one that a cell has written
     else:
         scripts.checked(options.script)
         if not _readable(cell, options):

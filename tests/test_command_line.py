@@ -97,3 +97,15 @@ def test_a_reader_that_goes_away_ends_the_run_without_a_word(home):
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[rank 0] 0\n"
     assert "Traceback" not in done.stderr
+
+
+def test_only_a_newline_ends_a_printed_line_and_a_redrawn_bar_shows_its_last_state(tmp_path, capsys):
+    from ddp_lesson.launch.follow import Printer
+    from ddp_lesson.launch.run import Run
+
+    folder = tmp_path / "logs" / "id" / "attempt_0" / "0"
+    folder.mkdir(parents=True)
+    (folder / "stdout.log").write_bytes("one\u2028line\x0cstill\x85x\n\r0/2\r1/2\r2/2\n".encode())
+    printer = Printer()
+    printer(Run(tmp_path, {"command": "torchrun a.py"}))
+    assert capsys.readouterr().out == "[rank 0] one\u2028line\x0cstill\x85x\n[rank 0] 2/2\n"

@@ -64,8 +64,10 @@ def failure_of(run: Run) -> Failure | None:
         return Failure(None, None, "The run was stopped.", "Nothing failed: run the cell again.")
     if run.timed_out:
         left = [entry["rank"] for entry in run.exits if entry["exitcode"] in (-signal.SIGTERM, -signal.SIGKILL)]
-        names = ", ".join(str(rank) for rank in sorted(left)) or "none"
+        names = ", ".join(str(rank) for rank in sorted(left))
         advice = f"Still running at the deadline of {run.info['timeout']:g} s: ranks {names}."
+        if not run.exits:
+            advice = f"No rank was started within {run.info['timeout']:g} s: torchrun may wait for a node."
         return Failure(None, None, None, advice, timed_out=True)
     victim = _first_ended(run) or _left_early(run) or _first_victim(run)
     if victim is not None:
@@ -133,7 +135,7 @@ def _first_exception(run: Run) -> Failure | None:
     rank = same[0]
     entry = match(said)
     who = f"Rank {rank}" if len(same) == 1 else "Ranks " + ", ".join(map(str, same))
-    advice = entry.advice if entry else f"{who} raised it; the traceback in its output names the line."
+    advice = entry.advice if entry else f"{who} raised it; the traceback below names the line."
     return Failure(rank, entry.slug if entry else None, said, advice)
 
 
@@ -203,7 +205,7 @@ def _first_exit(run: Run) -> Failure | None:
             found = match(said)
             return Failure(
                 entry["rank"], found.slug if found else None, said,
-                found.advice if found else f"Look for sys.exit({entry['exitcode']}) or an argument error.",
+                found.advice if found else "The script ended itself: look for sys.exit or os._exit.",
             )  # fmt: skip
     return None
 

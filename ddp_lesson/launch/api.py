@@ -78,6 +78,8 @@ def torchrun(
     Interrupted
         A KeyboardInterrupt, after all processes have been ended; its ``run`` holds what was left.
     """
+    if isinstance(options, str):
+        raise LaunchError(f"options={options!r}: give a list of words, such as {options.split()!r}.")
     wanted = parse([str(option) for option in options])
     if wanted.script is not None:
         raise LaunchError(f"options: {wanted.script} does not belong there; the script is the first argument.")
@@ -162,9 +164,12 @@ def launch(
         else:
             pool.give(agent)
     try:
-        shutil.rmtree(folder / "finished", ignore_errors=True)
-        _check_source(run, source)
-        _save(folder, info)
+        if folder.is_dir():
+            shutil.rmtree(folder / "finished", ignore_errors=True)
+            _check_source(run, source)
+            _save(folder, info)
+        else:
+            info["notes"].append("The run directory was removed while it ran: outputs and exit codes are lost.")
         places.prune(folder)
     except KeyboardInterrupt:  # a moment too late; the result is there
         interrupted = True

@@ -140,6 +140,8 @@ class Agent:
             self.process.stdin.close()
         except OSError:
             pass
+        if not self.is_ready:
+            self.process.kill()  # it imports torch, reads nothing and has started nothing
         try:
             self.process.wait(wait_s)
         except subprocess.TimeoutExpired:
@@ -203,12 +205,18 @@ class Pool:
             old.close()
 
     def drop(self, agent: Agent) -> None:
-        """End an agent that is of no use any more."""
-        with self.lock:
-            if agent in self.agents:
-                self.agents.remove(agent)
-        agent.close()
-        tree.end_marked(agent.mark)
+        """End an agent that is of no use any more, however often a person presses Ctrl-C meanwhile."""
+        wait_s = 6.0
+        while True:
+            try:
+                with self.lock:
+                    if agent in self.agents:
+                        self.agents.remove(agent)
+                agent.close(wait_s)
+                tree.end_marked(agent.mark)
+                return
+            except KeyboardInterrupt:
+                wait_s = 0.0
 
     def close(self) -> None:
         """End all agents."""
@@ -221,7 +229,7 @@ class Pool:
             except OSError:
                 pass
         for agent in agents:
-            agent.close()
+            self.drop(agent)
 
     def _forget_others(self) -> None:
         # A forked child of this process must not use, or end, its parent's agents.

@@ -1,4 +1,4 @@
-"""The one exception that a person can cause by what they typed."""
+"""The exceptions that a person can cause by what they typed."""
 
 
 class LaunchError(ValueError):
@@ -7,3 +7,7 @@ class LaunchError(ValueError):
     def _render_traceback_(self) -> list[str]:
         # IPython shows this instead of a traceback.
         return [str(self)]
+
+
+class NothingToDraw(LaunchError):
+    """A picture was asked for that the run's records do not hold."""

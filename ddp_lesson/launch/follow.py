@@ -35,7 +35,8 @@ class Printer:
             print(note, file=err)
         if run.failure is not None and not run.stopped:
             where = f"It began on rank {run.failure.rank}: " if run.failure.rank is not None else ""
-            print(f"{where}{run.failure.exception or ''}\n{run.failure.advice}", file=err)
+            said = [where + run.failure.exception] if run.failure.exception else []
+            print("\n".join([*said, run.failure.advice]), file=err)
         codes = ", ".join(str(rank.exitcode) for rank in run.ranks)
         ends = {"finished": run.ok, "reached the deadline": run.timed_out, "stopped": run.stopped, "failed": True}
         how = next(words for words, true in ends.items() if true)
@@ -52,5 +53,8 @@ class Printer:
             return
         whole = data if last else data[: data.rfind(b"\n") + 1]
         self.read[file] = self.read.get(file, 0) + len(whole)
-        for line in whole.decode(errors="replace").splitlines():
-            print(f"[rank {file.parent.name}] {line}", file=self.streams[file.name], flush=True)
+        text = whole.decode(errors="replace").removesuffix("\n")
+        for line in text.split("\n") if whole else ():
+            # A progress bar that redraws itself leaves its last state.
+            shown = line.rstrip("\r").rpartition("\r")[2]
+            print(f"[rank {file.parent.name}] {shown}", file=self.streams[file.name], flush=True)

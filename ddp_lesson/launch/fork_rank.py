@@ -194,12 +194,13 @@ def _leave(code: int, finished: str | None) -> NoReturn:
         threading._shutdown()  # waits for the script's own threads, as the interpreter does
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
+    atexit._run_exitfuncs()
     if finished:
+        # From here on the rank only has to leave; exit handlers took as long as they do cold.
         try:
             Path(finished, str(os.getpid())).write_text(str(code))
         except OSError:
             pass
-    atexit._run_exitfuncs()
     # Tearing the interpreter down can hang or abort in gloo's threads (a DDP object freed after
     # destroy_process_group), so files are flushed here and the process leaves at once.
     # type(): isinstance would ask the object itself, and a weak proxy whose object is gone answers with an error.

@@ -194,7 +194,7 @@ def _check_number(option: str, value: str | None) -> None:
             raise LaunchError(f"--nnodes {value}: a number of nodes from 1 on, or a range such as 1:2, is needed.")
     if option == "--monitor-interval":
         try:
-            right = 0 <= float(str(value)) < math.inf
+            right = 0 < float(str(value)) < math.inf
         except ValueError:
             right = False
         if not right:

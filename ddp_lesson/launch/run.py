@@ -107,7 +107,7 @@ class Run:
 
     @property
     def wall_s(self) -> float:
-        """Seconds from the launch to the end of the last process."""
+        """Seconds from the launch to the end of the last process, without the start of an agent before it."""
         return self.info.get("wall_s", 0.0)
 
     @property
@@ -178,45 +178,41 @@ class Run:
 
     def plot_timeline(self, **options: Any) -> Figure:
         """When each rank did what. See `ddp_lesson.show.plot_timeline`."""
-        from ddp_lesson import show
-
-        return show.plot_timeline(self, **options)
+        return self._draw("plot_timeline", **options)
 
     def plot_memory(self, **options: Any) -> Figure:
         """Bytes over time for each rank. See `ddp_lesson.show.plot_memory`."""
-        from ddp_lesson import show
-
-        return show.plot_memory(self, **options)
+        return self._draw("plot_memory", **options)
 
     def plot_samples(self, **options: Any) -> Figure:
         """Which rank read which sample. See `ddp_lesson.show.plot_samples`."""
-        from ddp_lesson import show
-
-        return show.plot_samples(self, **options)
+        return self._draw("plot_samples", **options)
 
     def plot_exchange(self, **options: Any) -> Figure:
         """What every rank held before a collective and after it. See `ddp_lesson.show.plot_exchange`."""
-        from ddp_lesson import show
-
-        return show.plot_exchange(self, **options)
+        return self._draw("plot_exchange", **options)
 
     def plot_devices(self, **options: Any) -> Figure:
         """Which GPUs a process sees under several values. See `ddp_lesson.show.plot_devices`."""
-        from ddp_lesson import show
-
-        return show.plot_devices(self, **options)
+        return self._draw("plot_devices", **options)
 
     def plot(self, *names: str, **options: Any) -> Figure:
         """Recorded values over steps, per rank and averaged. See `ddp_lesson.show.plot`."""
-        from ddp_lesson import show
-
-        return show.plot(self, *names, **options)
+        return self._draw("plot", *names, **options)
 
     def plot_attempts(self, name: str = "loss", **options: Any) -> Figure:
         """A recorded value over steps, each attempt of a restarted run apart. See `ddp_lesson.show.plot_attempts`."""
+        return self._draw("plot_attempts", name, **options)
+
+    def _draw(self, picture: str, *names: str, **options: Any) -> Figure:
         from ddp_lesson import show
 
-        return show.plot_attempts(self, name, **options)
+        from .errors import NothingToDraw
+
+        try:
+            return getattr(show, picture)(self, *names, **options)
+        except ValueError as error:  # the run did not record it: one sentence, without a traceback of ours
+            raise NothingToDraw(str(error)) from None
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from ddp_lesson.show.outcome import outcome

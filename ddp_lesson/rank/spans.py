@@ -10,7 +10,9 @@ from typing import Any
 from ddp_lesson.rank import cuda
 from ddp_lesson.rank.records import Lines, encode, lines, quoted, refuse_keys
 
-_RESERVED = frozenset({"rank", "t", "kind", "attempt", "name", "duration", "failed", "device", "host_t", "host_duration"})
+_RESERVED = frozenset(
+    {"rank", "t", "kind", "attempt", "name", "duration", "failed", "device", "host_t", "host_duration"}
+)
 
 
 class span:

@@ -118,7 +118,7 @@ def exit_words(rank: Rank) -> str:
     """An exit code in words."""
     code = rank.exitcode
     if code is None:
-        return "exit code unknown"
+        return "exit code unknown" if rank.log_dirs else "was not started"
     if code >= 0:
         return f"exit code {code}"
     import signal

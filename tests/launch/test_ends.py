@@ -110,22 +110,28 @@ def test_a_failure_ends_ranks_that_ignore_signals_and_is_still_the_cause(backgro
     assert run.failure.rank == 1 and "3" in run.failure.exception
 
 
-def test_ranks_that_have_finished_but_do_not_end_are_ended_and_keep_their_exit_codes(background, home):
-    (home / "well.py").write_text(
-        "import atexit, os, time\nif os.environ['RANK'] == '1':\n    atexit.register(time.sleep, 60)\nprint('done')\n"
-    )
+# What Python would do last: write out a file whose pipe nobody reads.
+STUCK = "import os\nstuck = os.fdopen(os.pipe()[1], 'wb', 1 << 20)\nstuck.write(bytes(1 << 19))\n"
+
+
+def test_ranks_that_have_finished_but_do_not_end_are_ended_and_exit_handlers_are_not(background, home):
+    (home / "well.py").write_text(f"import os\nif os.environ['RANK'] == '1':\n    {STUCK.replace(chr(10), '; ')}\n")
     (home / "fails.py").write_text(
-        "import atexit, os, time\natexit.register(time.sleep, 60)\n"
-        "if os.environ['RANK'] == '0':\n    raise ValueError('before the end')\ntime.sleep(60)\n"
+        f"{STUCK}import time\nif os.environ['RANK'] == '0':\n    raise ValueError('before the end')\ntime.sleep(60)\n"
     )
-    runs = [background(name, nproc_per_node=2, timeout=50) for name in ("well.py", "fails.py")]
-    well, fails = (run.result(40) for run in runs)
+    (home / "saves.py").write_text(
+        "import atexit, pathlib, time\n"
+        "atexit.register(lambda: (time.sleep(7), pathlib.Path('saved').write_text('all of it')))\n"
+    )
+    runs = [background(name, nproc_per_node=2, timeout=50) for name in ("well.py", "fails.py", "saves.py")]
+    well, fails, saves = (run.result(40) for run in runs)
     assert well.ok and well.failure is None
     assert [rank.exitcode for rank in well.ranks] == [0, 0]
     assert 3 < well.wall_s < 20
     assert well.notes == ["Rank 1 had finished its script but did not end; it was ended after 5 s."]
     assert fails.ranks[0].exitcode == 1
     assert fails.failure.rank == 0 and fails.failure.exception == "ValueError: before the end"
+    assert saves.ok and saves.notes == [] and (home / "saved").read_text() == "all of it"
 
 
 def command_line(*words: object, **options: object) -> subprocess.Popen:
