@@ -19,6 +19,7 @@ lint: $(READY)
 
 bench: $(READY)
 	python bench/bench.py
+	python bench/scaling.py
 
 notebooks: $(READY)
 	python tools/execute.py

@@ -106,10 +106,11 @@ def _draw(panels: dict[str, dict[int, float]], bar: float | None, cores: int) ->
                 ax.axhline(bar, **reference)
             ax.plot(list(gains), list(gains.values()), color=colour, marker="o", linewidth=2, zorder=3)
             for n, gain in gains.items():
-                # below the point: the ideal line runs above it
-                ax.annotate(
-                    f"{gain:.1f}", (n, gain), (0, -12), textcoords="offset points", ha="center", va="top", color=INK
-                )
+                # below the point, since the ideal line runs above it; but not on the axis
+                dy, va = (7, "bottom") if gain < 0.2 * top else (-8, "top")
+                look = {"ha": "center", "va": va, "zorder": 4}
+                box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
+                ax.annotate(f"{gain:.1f}", (n, gain), (0, dy), textcoords="offset points", bbox=box, **look)
             ax.set(title=name, xlabel="ranks", xlim=(0.5, most + 0.5), ylim=(0, top))
             ax.set_xticks(list(gains))
             ax.grid(axis="y")

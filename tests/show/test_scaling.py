@@ -69,6 +69,13 @@ def test_one_rank_alone_says_that_there_is_nothing_to_compare():
     assert "nothing to compare" in title(plot_scaling({1: 1.0}, cores=2))
 
 
+def test_the_numbers_of_ranks_that_only_lose_can_be_read(clean):
+    fig = plot_scaling({1: 1.0, 2: 5.0, 4: 20.0}, {1: 1.0, 2: 9.0, 4: 50.0}, alone=2.0, cores=2)
+    clean(fig)
+    boxes = [text.get_window_extent() for ax in fig.axes for text in ax.texts]
+    assert all(box.y0 >= fig.axes[0].get_window_extent().y0 for box in boxes)
+
+
 @pytest.mark.parametrize(
     "strong, options, sentence",
     [
