@@ -209,8 +209,8 @@ def test_a_falsified_output_makes_nbval_fail(tmp_path, change, passes):
     copy = copy_of_start(tmp_path, change)
     options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", str(ROOT / "tests" / "sanitize.cfg")]
     options += ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *options, str(copy)], capture_output=True, text=True, cwd=tmp_path
-    )
+    words = [sys.executable, "-m", "pytest", *options, str(copy)]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert (done.returncode == 0) is passes, done.stdout[-3000:]
     assert " passed" in done.stdout
