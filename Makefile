@@ -12,7 +12,7 @@ lab: $(READY)
 	  --LabApp.default_url=/lab/tree/notebooks/0_start.ipynb $(ROOT_FLAG) $(LAB_FLAGS)
 
 test: $(READY)
-	python -m pytest
+	python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	ruff check . && ruff format --check .

@@ -135,7 +135,7 @@ def _first_exception(run: Run) -> Failure | None:
     rank = same[0]
     entry = match(said)
     who = f"Rank {rank}" if len(same) == 1 else "Ranks " + ", ".join(map(str, same))
-    advice = entry.advice if entry else f"{who} raised it; the traceback below names the line."
+    advice = entry.advice if entry else f"{who} raised it: see the line that the traceback names."
     return Failure(rank, entry.slug if entry else None, said, advice)
 
 
