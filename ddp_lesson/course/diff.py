@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ddp_lesson.launch.errors import LaunchError
 from ddp_lesson.launch.scripts import checked
+from ddp_lesson.show.outcome import PRE
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class ScriptDiff:
             # The sign tells it, too, where there is no colour.
             colour = {"+": "#009E73", "-": "#D55E00"}.get(line[0])
             rows.append(f'<span style="color: {colour}"><b>{text}</b></span>' if colour else text)
-        return "<pre>" + "\n".join(rows) + "</pre>"
+        return PRE + "\n".join(rows) + "</pre>"
 
 
 def diff(before: str, after: str, context: int = 2) -> ScriptDiff:
