@@ -167,6 +167,16 @@ def test_an_edited_script_is_kept_and_mentioned(kernel):
     assert "edited outside" not in kernel.run("%%torchrun edited.py\n" + EACH).text
 
 
+def test_the_line_magic_finds_a_script_that_a_cell_has_written(kernel):
+    kernel.run("%%torchrun --nproc-per-node 1 from_a_cell.py\nprint('again')")
+    assert "again" in kernel.run("%torchrun --nproc-per-node 1 from_a_cell.py").text
+
+
+def test_a_picture_of_what_was_not_recorded_is_refused_in_one_sentence(kernel):
+    kernel.run("%%torchrun --nproc-per-node 1 no_records.py\npass")
+    assert "Traceback" not in sentence(kernel.run("run.plot('loss')"))
+
+
 def test_the_line_magic_launches_a_script_that_is_there(kernel):
     (kernel.home / "mine.py").write_text(EACH)
     cell = kernel.run("%torchrun --nproc-per-node 2 mine.py")

@@ -163,6 +163,19 @@ def test_ctrl_c_ends_a_run_of_the_command_line(home, cold):
     assert [rank.exitcode for rank in run.ranks] == [-signal.SIGKILL if cold else -signal.SIGTERM] * 2
 
 
+def test_ctrl_c_pressed_many_times_ends_the_run_without_a_traceback(home):
+    process = command_line("--nproc-per-node", 2, STAY, "stubborn")
+    _, rows = wait_for_ranks(home)
+    for _ in range(5):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.1)
+    _, err = process.communicate(timeout=20)
+    assert_all_is_well(rows, seconds=1)
+    assert process.returncode == 1
+    assert "Traceback" not in err and "stopped after" in err, err
+
+
 def test_ctrl_c_while_torch_is_still_being_imported(home):
     process = command_line("--nproc-per-node", 2, STAY)
     wait_for(lambda: psutil.Process(process.pid).children(), 20, "the agent")
